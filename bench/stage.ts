@@ -8,9 +8,9 @@ import type { Codebase, IsolatedEnvironment } from '../src/domain/environment.ts
 import { toCodebaseId } from '../src/domain/names.ts'
 import { toWork } from '../src/domain/work.ts'
 import type { IsolationContext } from '../src/isolation/context.ts'
-import type { Isolation } from '../src/isolation/isolation.ts'
+import type { Environments } from '../src/isolation/environments.ts'
 import { resolveIsolation } from '../src/isolation/resolve.ts'
-import { createIsolation } from '../src/isolation/isolation.ts'
+import { createEnvironments } from '../src/isolation/environments.ts'
 import { spawnDetached } from '../src/process/spawn.ts'
 import { openStore } from '../src/store/open.ts'
 import { makeSandbox, type Sandbox } from '../test/helpers/repo.ts'
@@ -44,7 +44,7 @@ export type World = AsyncDisposable & {
   readonly checkout: string
   readonly codebase: Codebase
   readonly context: IsolationContext
-  readonly provider: Isolation
+  readonly provider: Environments
   /** Plain git in the checkout, as a person would type it. */
   raw(...args: string[]): string
   /** As the product does for `worktree create --issue <number>`. */
@@ -95,18 +95,18 @@ export const openWorld = async (box: Sandbox, root: string, settings: Partial<Se
   const checkout = join(root, 'project')
   const store = await openStore({ sqliteFile: join(home, 'coppice.db') })
   const dying = new Set<string>()
-  const reap = (paths: readonly string[]): void => {
+  const deleteInBackground = (paths: readonly string[]): void => {
     for (const path of paths) dying.add(path)
     void spawnDetached({ command: process.execPath, args: [...deletion, ...paths], cwd: '/', env: box.env })
   }
   const context = await makeContext(
     box,
-    { home, worktreesBase: join(root, 'trees'), reap, git: box.git({ home }) },
+    { home, worktreesBase: join(root, 'trees'), deleteInBackground, git: box.git({ home }) },
     { store, settings: { worktreesPerCodebase: 100_000, ...settings } },
   )
   const codebase = codebaseAt(context, checkout)
   await store.codebases.insert(codebase)
-  const provider = createIsolation(context)
+  const provider = createEnvironments(context)
   return {
     root,
     checkout,
@@ -146,7 +146,7 @@ const codebaseAt = (context: IsolationContext, checkout: string): Codebase => ({
 
 const createIssue = async (
   context: IsolationContext,
-  provider: Isolation,
+  provider: Environments,
   codebase: Codebase,
   issue: number,
 ): Promise<IsolatedEnvironment> => {

@@ -13,7 +13,7 @@ export const createStubEngine = (
 ): Engine => {
   const workplace = {
     context: { ...isolation, secrets: createSecrets(['a-secret-of-the-bench']) },
-    provider: async () => provider,
+    environments: async () => provider,
     keepSpares: () => undefined,
     platforms: async () => new Map(),
     databaseName: 'SQLite',

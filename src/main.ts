@@ -18,7 +18,7 @@ import { createGit, type Git } from './git/door.ts'
 import type { IsolationContext } from './isolation/context.ts'
 import { recogniseFullHome } from './isolation/disk-full.ts'
 import { createRepositoryLock } from './isolation/lock/lock.ts'
-import { createIsolation } from './isolation/isolation.ts'
+import { createEnvironments } from './isolation/environments.ts'
 import { providers } from './isolation/providers/registry.ts'
 import { allowedEnvironment } from './process/environment.ts'
 import { selfIdentity } from './process/identity.ts'
@@ -153,15 +153,15 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
       redact: secrets.redact,
       platforms,
     }),
-    reap: (paths) => inBackground(log, home, ['delete', '--', ...paths]),
+    deleteInBackground: (paths) => inBackground(log, home, ['delete', '--', ...paths]),
     repoConfigs: new Map(),
     failpoint: async () => {},
   }
   await prefetched
-  const isolation = createIsolation(context)
+  const isolation = createEnvironments(context)
   return {
     context,
-    provider: async () => isolation,
+    environments: async () => isolation,
     databaseName:
       databaseUrl === undefined ? `SQLite, ${sqliteFile}` : `PostgreSQL, ${URL.parse(databaseUrl)?.host ?? ''}`,
     keepSpares: (codebaseId) => inBackground(log, home, ['keep-spares', codebaseId]),

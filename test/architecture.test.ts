@@ -242,6 +242,25 @@ const staysSmall: Rule = (file, source) => {
 const noModuleMocks: Rule = (file, source) =>
   /\bvi\s*\.\s*(?:mock|doMock)\s*\(/.test(withoutStrings(source)) ? [`${file}: mocks a module`] : []
 
+/** Folders whose files are of equal rank; what lists or explains them. */
+const collections: Record<string, string> = {
+  'src/domain': 'docs/architecture.md',
+  'src/cli/commands': 'src/cli/table.ts',
+  'src/process/files': 'docs/architecture.md',
+  'src/server/api': 'src/server/app.ts',
+  'src/store/migrations': 'src/store/migrate.ts',
+}
+
+/** Of a folder with more than three files, one begins with what comes in and what goes out. */
+const withoutEntry = (over: readonly { file: string; source: string }[]): string[] => {
+  const folders = Map.groupBy(over, ({ file }) => posix.dirname(file))
+  const isEntry = ({ source }: { source: string }) =>
+    /^\/\*\n(?: \* [^\n]*\n)* \*\/\n/.test(source) && /\bIn\b/.test(headOf(source))
+  return [...folders].filter(([, inside]) => inside.length > 3 && !inside.some(isEntry)).map(([folder]) => folder)
+}
+
+const headOf = (source: string): string => source.slice(0, source.indexOf('*/'))
+
 const sources = files('src')
 const all = [...sources, ...files('test'), ...files('bench'), ...files('scripts')]
 const product = sources.filter(({ file }) => !file.endsWith('.test.ts'))
@@ -309,6 +328,10 @@ describe('the architecture', () => {
 
   test('no file grows past 350 lines', () => {
     expect(check(staysSmall, product)).toEqual([])
+  })
+
+  test('every folder has a file that says what comes in and what goes out', () => {
+    expect(withoutEntry(product).toSorted()).toEqual(Object.keys(collections).toSorted())
   })
 
   test('no test mocks a module', () => {
@@ -452,6 +475,12 @@ describe('each rule can fail', () => {
   test('packages loaded with import()', () => {
     expect(namesSurviveBundling('src/main/x.ts', "const { parse } = await import('yaml')")).toHaveLength(1)
     expect(namesSurviveBundling('src/main/x.ts', "await import('./a.ts'); await import('node:fs')")).toEqual([])
+  })
+
+  test('entry files', () => {
+    const made = (source: string) => ['a', 'b', 'c', 'd'].map((name) => ({ file: `src/x/${name}.ts`, source }))
+    expect(withoutEntry(made('import a from "a"\n'))).toEqual(['src/x'])
+    expect(withoutEntry(made('/*\n * Things. In: a name. Out: a thing.\n */\nimport a from "a"\n'))).toEqual([])
   })
 
   test('size and mocks', () => {

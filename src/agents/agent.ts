@@ -1,3 +1,7 @@
+/*
+ * Agents, as a run sees them. In: a prompt with its context, a directory, the rules, and a signal that stops it. Out:
+ * events while it works (text, tools, questions), then the reply, the session and the usage.
+ */
 import type { Launch } from '../domain/program.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Secrets } from '../process/redaction/redact.ts'

@@ -1,7 +1,7 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { EnvironmentId } from '../domain/names.ts'
 import type { IsolationContext } from '../isolation/context.ts'
-import type { Isolation } from '../isolation/isolation.ts'
+import type { Environments } from '../isolation/environments.ts'
 import type { RemoveOutcome } from '../isolation/provider.ts'
 import type { Conversation } from '../store/store.ts'
 
@@ -15,7 +15,7 @@ export type ClosedOutcome =
 /** An issue or PR was closed: detach its conversation, and remove the environment if nobody else uses it. */
 export const onConversationClosed = async (
   context: Pick<IsolationContext, 'store' | 'clock'>,
-  provider: Isolation,
+  provider: Environments,
   conversation: Conversation,
 ): Promise<ClosedOutcome> => {
   const { id, environmentId } = conversation
@@ -29,7 +29,7 @@ export const onConversationClosed = async (
 
 const keepOrRemove = async (
   context: Pick<IsolationContext, 'store'>,
-  provider: Isolation,
+  provider: Environments,
   conversationId: string,
   environmentId: EnvironmentId,
 ): Promise<ClosedOutcome> => {

@@ -25,7 +25,7 @@ export type RemovedRow = {
   readonly branchDeleted: boolean
   /** What its restore point doesn't include. */
   readonly leftOut: readonly LeftOut[]
-  readonly letGo: readonly Conversation[]
+  readonly detachedConversations: readonly Conversation[]
 }
 
 export const emptyReport = (dryRun: boolean): CleanupReport => ({

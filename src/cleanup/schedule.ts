@@ -4,13 +4,13 @@ import type { Codebase } from '../domain/environment.ts'
 import { isAppError, toAppError } from '../domain/errors.ts'
 import { DELIVERY_RETENTION_MS } from '../domain/message.ts'
 import type { IsolationContext } from '../isolation/context.ts'
-import type { Isolation } from '../isolation/isolation.ts'
+import type { Environments } from '../isolation/environments.ts'
 import type { CleanupReport } from './report.ts'
 import { runScheduledCleanup } from './sweep.ts'
 
 export type ScheduleOptions = {
   readonly context: IsolationContext
-  readonly provider: () => Promise<Isolation>
+  readonly environments: () => Promise<Environments>
   readonly intervalHours: number
   /** Called, and awaited, as soon as each codebase is done. */
   readonly onReport: (codebase: Codebase, report: CleanupReport) => void | Promise<void>
@@ -113,7 +113,7 @@ const cycle = async (options: ScheduleOptions, signal: AbortSignal): Promise<Cyc
   for (const codebase of await context.store.codebases.list(context.host)) {
     if (signal.aborted) return { ...noResults, outcome: 'stopped', cleaned, failed }
     try {
-      const report = await runScheduledCleanup(context, await options.provider(), codebase)
+      const report = await runScheduledCleanup(context, await options.environments(), codebase)
       cleaned.push({ codebase: codebase.name, report })
       await onReport(codebase, report)
       await topUpSpares(options, codebase)

@@ -1,3 +1,7 @@
+/*
+ * Cleanup. In: a codebase, and whether to remove merged or stale environments. Out: a report of what was removed and
+ * what was skipped, with reasons.
+ */
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
 import type { StaleBase } from '../domain/merge-proof.ts'
@@ -10,8 +14,8 @@ import type { Fresh } from '../isolation/codebases/base-branch.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { freshBase } from '../isolation/codebases/fresh-base.ts'
 import { movedNotice } from '../isolation/moved.ts'
-import { type Isolation } from '../isolation/isolation.ts'
-import { followRenames, orphans, presenceOf } from '../isolation/served-by.ts'
+import { type Environments } from '../isolation/environments.ts'
+import { followRenames, orphans, presenceOf } from '../isolation/provider-of.ts'
 import type { RemoveOptions, RemoveOutcome } from '../isolation/provider.ts'
 import { expireRestorePoints, reconcile } from '../isolation/reconcile.ts'
 import { followLink } from '../isolation/codebases/recognise.ts'
@@ -39,7 +43,7 @@ type Candidate = {
  */
 export const runScheduledCleanup = async (
   context: IsolationContext,
-  provider: Isolation,
+  provider: Environments,
   known: Codebase,
   options: SweepOptions = {},
 ): Promise<CleanupReport> => {
@@ -66,7 +70,7 @@ export const runScheduledCleanup = async (
 
 const sweepLive = async (
   context: IsolationContext,
-  provider: Isolation,
+  provider: Environments,
   codebase: Codebase,
   fresh: Fresh,
   draft: Draft,
@@ -144,7 +148,7 @@ const removalCandidate = (
 }
 
 const removeOne = async (
-  provider: Isolation,
+  provider: Environments,
   { mergeStatus: { environment }, trigger, why }: Candidate,
   draft: Draft,
   { dryRun = false, askedBy, staleBase }: SweepOptions & Pick<RemoveOptions, 'staleBase'>,
@@ -170,7 +174,8 @@ const removedRow = (outcome: Exclude<RemoveOutcome, { outcome: 'refused' }>, why
   restorePoint: outcome.outcome === 'removed' ? outcome.restorePoint?.id : undefined,
   branchDeleted: outcome.outcome === 'removed' && outcome.branchDeleted,
   leftOut: outcome.outcome === 'released' ? [] : outcome.leftOut,
-  letGo: outcome.outcome === 'removed' || outcome.outcome === 'released' ? outcome.letGo : [],
+  detachedConversations:
+    outcome.outcome === 'removed' || outcome.outcome === 'released' ? outcome.detachedConversations : [],
 })
 
 const recordReport = async (

@@ -1,6 +1,6 @@
 import type { CommandWords, OptionRow } from '../commands/command.ts'
 import { sentence } from '../domain/words.ts'
-import { commands, everywhere, groups } from './table.ts'
+import { commands, globalOptions, groups } from './table.ts'
 import { type Paint, wrapped } from '../commands/views/view.ts'
 
 /** What help is written on. */
@@ -17,7 +17,7 @@ export const helpFor = (row: CommandWords, sheet: Sheet): string => {
     wrapped(sentence(row.summary), columns, 0),
     ...(row.details === undefined ? [] : [wrapped(row.details, columns, 0)]),
     ...optionsOf('Options', row.options, sheet),
-    ...optionsOf('Global options', everywhere, sheet),
+    ...optionsOf('Global options', globalOptions, sheet),
     ...(row.examples.length === 0 ? [] : ['', paint('bold', 'Examples'), ...row.examples.map((line) => `  ${line}`)]),
     ...refHint(row).map((line) => wrapped(line, columns, 0)),
   ].join('\n')
@@ -49,7 +49,7 @@ const titled = (called: string, summary: string, prefix: string, sheet: Sheet): 
     `${sheet.paint('bold', called)}: ${summary}`,
     '',
     ...rows.map((row) => described(row.name.padEnd(longest), row.summary, sheet, 'cyan')),
-    ...optionsOf('Global options', everywhere, sheet),
+    ...optionsOf('Global options', globalOptions, sheet),
   ]
 }
 

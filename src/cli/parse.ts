@@ -1,7 +1,7 @@
 import type { Grammar } from '../commands/command.ts'
 import { type Parsed, parseWith } from '../commands/grammar/parse.ts'
 import { chatOnly } from '../commands/table.ts'
-import { type CliRow, commands, everywhere } from './table.ts'
+import { type CliRow, commands, globalOptions } from './table.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
 /** Which command of the command line, with which words and options. */
@@ -9,8 +9,8 @@ export const parse = (argv: readonly string[]): Parsed<CliRow> => parseWith(gram
 
 const grammar: Grammar<CliRow> = {
   rows: commands,
-  everywhere,
-  say: (command) => `coppice ${command}`,
+  globalOptions: globalOptions,
+  commandText: (command) => `coppice ${command}`,
   elsewhere: (word) =>
     chatOnly.some(({ name }) => name === word)
       ? remedy`send it to a conversation: ${coppice(`chat "/${word}" --conversation <id>`)}`

@@ -1,3 +1,6 @@
+/*
+ * The command line. In: arguments and a terminal. Out: text or JSON, and an exit code.
+ */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type AppError, toAppError } from '../domain/errors.ts'
@@ -19,7 +22,7 @@ import type { OwnEngine } from './chat/without-server.ts'
 import type { CliCall, ServeOptions, Serving } from './cli-call.ts'
 import { helpFor, overview } from './help.ts'
 import { parse } from './parse.ts'
-import { type CliRow, opensFirst } from './table.ts'
+import { type CliRow, opensEarly } from './table.ts'
 import type { Progress } from './progress.ts'
 import { usage } from '../commands/grammar/usage.ts'
 import type { Notice } from '../domain/notice.ts'
@@ -63,10 +66,10 @@ export type OpenOptions = {
 export const runCli = async (terminal: Terminal): Promise<number> => {
   const wantsJson = terminal.argv.includes('--json')
   const verbose = terminal.argv.includes('--verbose') || (terminal.env['COPPICE_DEBUG'] ?? '') !== ''
-  const speaker = { say: asProgram.say }
+  const speaker = { commandText: asProgram.commandText }
   try {
     const parsed = parse(terminal.argv)
-    if (parsed.kind === 'command') speaker.say = sayWith(parsed.values)
+    if (parsed.kind === 'command') speaker.commandText = commandTextWith(parsed.values)
     return await execute(terminal, parsed, verbose)
   } catch (thrown) {
     terminal.progress.clear()
@@ -112,7 +115,7 @@ const runCommand = async (
   // Taken for a path it would be the current directory.
   if (textOf(values, 'home') === '') throw usage('--home requires a directory', 'pass a directory, or omit --home')
   const [cwd, codebase] = [terminal.cwd(), textOf(values, 'codebase')]
-  const near = opensFirst.has(row.name) && codebase === undefined ? cwd : undefined
+  const near = opensEarly.has(row.name) && codebase === undefined ? cwd : undefined
   const notices: (Notice | string)[] = []
   const view = viewOf(terminal, values)
   const tellNotices = (): void => {
@@ -136,7 +139,7 @@ const runCommand = async (
     ownEngine: async (conversationId) => terminal.ownEngine(await open(), conversationId),
   }
   try {
-    if (opensFirst.has(row.name)) await call.open()
+    if (opensEarly.has(row.name)) await call.open()
     const loaded = await row.load()
     const answered = await loaded.execute(call)
     terminal.progress.clear()
@@ -161,7 +164,7 @@ const runCommand = async (
     const opened = await workplace?.catch(() => undefined)
     if (opened !== undefined) {
       // Only where there may be a server: most command lines have none to look for.
-      const mayServe = !opensFirst.has(row.name) && existsSync(join(opened.context.home, 'server.json'))
+      const mayServe = !opensEarly.has(row.name) && existsSync(join(opened.context.home, 'server.json'))
       if (mayServe) await (await import('./wake-server.ts')).wakeServer(opened.context)
       await opened.context.store.close()
     }
@@ -178,13 +181,13 @@ const viewOf = (terminal: Pick<Terminal, 'paint' | 'clock' | 'env' | 'columns'>,
   paint: terminal.paint,
   now: terminal.clock(),
   userHome: terminal.env['HOME'],
-  say: sayWith(values),
+  commandText: commandTextWith(values),
   columns: terminal.columns,
 })
 
 /** A command that we suggest keeps the codebase and the home, or it would act on another one's. */
-const sayWith =
-  (values: Values): View['say'] =>
+const commandTextWith =
+  (values: Values): View['commandText'] =>
   (text) => {
     const [codebase, home] = [textOf(values, 'codebase'), textOf(values, 'home')]
     const kept = [
@@ -196,7 +199,7 @@ const sayWith =
     return ['coppice', text, ...kept.filter((flag) => !text.includes(flag.split(' ')[0] ?? ''))].join(' ')
   }
 
-type Speaker = Pick<View, 'say'>
+type Speaker = Pick<View, 'commandText'>
 
 const tell = (terminal: Terminal, fault: AppError, speaker: Speaker, asJson: boolean): void => {
   if (asJson) terminal.out(`${JSON.stringify(failureJson(fault, speaker, terminal.secrets.redact), undefined, 2)}\n`)

@@ -4,7 +4,7 @@ import { dryRun, grouped, shared } from '../commands/table.ts'
 import { worktreeList } from '../commands/worktree-list.ts'
 
 /** Every command takes these. */
-export const everywhere: Readonly<Record<string, OptionRow>> = {
+export const globalOptions: Readonly<Record<string, OptionRow>> = {
   json: { type: 'boolean', summary: 'output JSON' },
   codebase: { type: 'string', value: 'name', summary: "use this repository (default: the current directory's)" },
   home: {
@@ -17,7 +17,7 @@ export const everywhere: Readonly<Record<string, OptionRow>> = {
 }
 
 /** Always need the workplace, and ask git about the repository they are called in: git can be asked while we open it. */
-export const opensFirst: ReadonlySet<string> = new Set(['worktree list'])
+export const opensEarly: ReadonlySet<string> = new Set(['worktree list'])
 
 export type CliRow = CommandRow<CliCall>
 

@@ -18,7 +18,7 @@ export const atOnce: ReadonlySet<string> = new Set(
 )
 
 /** What is said as `coppice worktree list` elsewhere; what a chat cannot do stays the command line's. */
-export const sayInChat = (command: string): string => {
+export const chatCommandText = (command: string): string => {
   for (const { name, aliases = [] } of chatCommands) {
     for (const words of [name, ...aliases]) {
       if (command === words || command.startsWith(`${words} `)) {
@@ -35,7 +35,7 @@ export const sayInChat = (command: string): string => {
 
 export const chatGrammar: Grammar<CommandRow> = {
   rows: chatCommands,
-  everywhere: { help: { type: 'boolean', short: 'h', summary: 'show this help' } },
-  say: (command) => `/${command}`,
+  globalOptions: { help: { type: 'boolean', short: 'h', summary: 'show this help' } },
+  commandText: (command) => `/${command}`,
   help: (name) => ['/help', ...(name === undefined ? [] : [name])].join(' '),
 }

@@ -1,7 +1,7 @@
 import { addCodebase } from '../isolation/codebases/codebases.ts'
 import type { Added } from '../isolation/codebases/register.ts'
 import { bindCodebase } from './codebase-bind.ts'
-import { type Call, type ChatCall, command, standsIn, textOf } from './command.ts'
+import { type Call, type ChatCall, command, cwdOf, textOf } from './command.ts'
 import { assertWholeServer } from './target.ts'
 import { codebaseJson } from './views/json.ts'
 import { code, facts, tilde, type View } from './views/view.ts'
@@ -16,7 +16,7 @@ const run = async (call: Call): Promise<AddResult> => {
   const name = textOf(call.values, 'name')
   const github = textOf(call.values, 'github')
   const { context } = await call.open()
-  const added = await addCodebase(context, call.words[0] ?? '', standsIn(call), {
+  const added = await addCodebase(context, call.words[0] ?? '', cwdOf(call), {
     signal: call.signal,
     ...(name !== undefined && { name }),
     ...(github !== undefined && { github }),
@@ -31,7 +31,7 @@ const run = async (call: Call): Promise<AddResult> => {
 const clone = async (call: Call, chat: ChatCall): Promise<AddResult> => {
   assertWholeServer(chat, '/clone')
   const { context } = await call.open()
-  const { addClone } = await import('../isolation/codebases/clone.ts')
+  const { addClone } = await import('../isolation/codebases/add-clone.ts')
   const added = await addClone(context, call.words[0] ?? '', { signal: call.signal, onlyPublic: true })
   await bindCodebase(context, chat, added.codebase)
   return { ...added, bound: true }

@@ -19,7 +19,7 @@ const run = async (call: Call): Promise<Row[]> => {
 
 const toText = (rows: readonly Row[], view: View): string => {
   if (rows.length === 0)
-    return `No repositories registered yet.\nRegister one: ${view.say('codebase add <path or URL>')}`
+    return `No repositories registered yet.\nRegister one: ${view.commandText('codebase add <path or URL>')}`
   return table(
     ['NAME', 'WORKTREES', 'PATH', 'REMOTE'],
     rows.map(({ codebase, environments }) => [

@@ -1,8 +1,12 @@
+/*
+ * Commands, each implemented once. In: a call from a chat, the command line or the HTTP API. Out: a typed result, which
+ * the command's own file turns into text and JSON.
+ */
 import type { Notice } from '../domain/notice.ts'
 import type { Remedy } from '../domain/remedy.ts'
 import type { LoadPlatforms, Reach } from '../domain/platform-capabilities.ts'
 import type { IsolationContext } from '../isolation/context.ts'
-import type { Isolation } from '../isolation/isolation.ts'
+import type { Environments } from '../isolation/environments.ts'
 import type { Conversation } from '../store/store.ts'
 import type { RunsContext } from '../runs/context.ts'
 import type { Stopped } from '../runs/stop-run.ts'
@@ -55,7 +59,7 @@ export type Values = Readonly<Record<string, string | boolean | readonly (string
 export type Workplace = {
   readonly context: IsolationContext
   /** Loaded when it is asked for: looking needs none. */
-  readonly provider: () => Promise<Isolation>
+  readonly environments: () => Promise<Environments>
   /** Prepares spares in the background. Never fails, never waits. */
   readonly keepSpares: (codebaseId: string) => void
   readonly platforms: LoadPlatforms
@@ -102,9 +106,9 @@ export type ChatControls = {
 export type Grammar<Row extends CommandWords = CommandWords> = {
   readonly rows: readonly Row[]
   /** Every command takes these. */
-  readonly everywhere: Readonly<Record<string, OptionRow>>
+  readonly globalOptions: Readonly<Record<string, OptionRow>>
   /** `coppice worktree list`, or `/worktree list`. */
-  readonly say: (command: string) => string
+  readonly commandText: (command: string) => string
   /** What shows how this command or group is used; all of them without a name. */
   readonly help: (name?: string) => string
   /** What to do for a command that there is only elsewhere. */
@@ -112,7 +116,7 @@ export type Grammar<Row extends CommandWords = CommandWords> = {
 }
 
 /** What a relative path is relative to. */
-export const standsIn = ({ cwd }: Pick<Call, 'cwd'>): string => cwd ?? '/'
+export const cwdOf = ({ cwd }: Pick<Call, 'cwd'>): string => cwd ?? '/'
 
 /** A command's logic answers a typed result; how it is shown to people and to programs stands beside it. */
 export type Implementation<Result, C extends Call = Call> = {

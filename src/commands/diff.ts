@@ -6,9 +6,9 @@ import { readStatus } from '../git/status.ts'
 import type { Base } from '../isolation/codebases/base-branch.ts'
 import { baseAndConfig } from '../isolation/codebases/base-and-config.ts'
 import { findEnvironment } from '../isolation/find.ts'
-import { presenceOf } from '../isolation/served-by.ts'
+import { presenceOf } from '../isolation/provider-of.ts'
 import { counted } from '../domain/words.ts'
-import { type Call, command, standsIn } from './command.ts'
+import { type Call, command, cwdOf } from './command.ts'
 import { currentEnvironment, followTarget, type Target, resolveTarget } from './target.ts'
 import { environmentJson } from './views/json.ts'
 import { aligned, code, type View } from './views/view.ts'
@@ -64,7 +64,7 @@ const baseOf = async ({ context, codebase }: Target, { baseBranch }: IsolatedEnv
 
 const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> => {
   const [ref] = call.words
-  if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, standsIn(call))
+  if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, cwdOf(call))
   const own = await currentEnvironment(call, place)
   if (own !== undefined) return own
   throw new AppError(

@@ -137,7 +137,7 @@ const chatText = (
       [
         'Repository',
         codebase === undefined
-          ? `${binding.kind === 'gone' ? goneText(binding, view) : 'none'}; choose one with ${view.say('codebase <name>')}`
+          ? `${binding.kind === 'gone' ? goneText(binding, view) : 'none'}; choose one with ${view.commandText('codebase <name>')}`
           : code(codebase.name, view),
       ],
       [
@@ -181,7 +181,7 @@ const codebaseLines = (
   ...(counts === undefined
     ? []
     : [['worktrees', `${counts.total} of ${limit}${breakdown(counts, staleDays)}`] as const]),
-  ['restorable', `${restorePoints}${restorePoints > 0 ? `: ${view.say('worktree restore --list')}` : ''}`],
+  ['restorable', `${restorePoints}${restorePoints > 0 ? `: ${view.commandText('worktree restore --list')}` : ''}`],
 ]
 
 const breakdown = ({ total, active, merged, stale, missing }: Counts, staleDays: number): string =>

@@ -6,13 +6,13 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { environmentAround, followed, type Moved, movedNotice } from '../isolation/moved.ts'
 import { isInside } from '../isolation/paths.ts'
 import { codebaseBinding, goneBecause } from './codebase-binding.ts'
-import { type Call, type ChatCall, standsIn, type Workplace } from './command.ts'
+import { type Call, type ChatCall, cwdOf, type Workplace } from './command.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
 export type Target = Workplace & { readonly codebase: Codebase; readonly nameOf: (codebaseId: string) => string }
 
 /** The workplace and the codebase that the command is about. */
-export const resolveTarget = async (call: Call, cwd = standsIn(call)): Promise<Target> => {
+export const resolveTarget = async (call: Call, cwd = cwdOf(call)): Promise<Target> => {
   const workplace = await call.open()
   const codebase =
     call.chat === undefined
@@ -24,7 +24,7 @@ export const resolveTarget = async (call: Call, cwd = standsIn(call)): Promise<T
 /** The same for commands that change something: what was interrupted is finished or undone first. */
 export const resolveTargetForWrite = async (call: Call, cwd?: string): Promise<Target> => {
   const found = await resolveTarget(call, cwd)
-  const { settleInterrupted } = await import('../isolation/reconcile.ts')
+  const { recoverInterrupted: settleInterrupted } = await import('../isolation/reconcile.ts')
   const { settled, left } = await settleInterrupted(found.context, found.codebase)
   for (const notice of [...settled, ...left]) call.notice(notice)
   return found
@@ -35,7 +35,7 @@ export const findTargetCodebase = async (call: Call, workplace: Workplace): Prom
   if (call.chat !== undefined) return boundCodebase(workplace, call.chat)
   const { context } = workplace
   try {
-    return await resolveCodebase(context, { name: call.codebase, cwd: standsIn(call), signal: call.signal })
+    return await resolveCodebase(context, { name: call.codebase, cwd: cwdOf(call), signal: call.signal })
   } catch (error) {
     const none = isAppError(error, 'not-a-repository') || isAppError(error, 'no-commits')
     if (call.codebase !== undefined || !none) throw error
@@ -66,9 +66,9 @@ export const currentEnvironment = async (
   const live = await context.store.environments.live(codebase.id)
   const { chat } = call
   if (chat !== undefined) return live.find(({ id }) => id === chat.conversation.environmentId)
-  const recorded = live.find(({ host, path }) => host === context.host && isInside(path, standsIn(call)))
+  const recorded = live.find(({ host, path }) => host === context.host && isInside(path, cwdOf(call)))
   if (recorded !== undefined || live.length === 0) return recorded
-  const around = await environmentAround(context, codebase, standsIn(call))
+  const around = await environmentAround(context, codebase, cwdOf(call))
   return around && followTarget(call, { context, codebase }, around)
 }
 

@@ -10,9 +10,9 @@ const run = async (call: Call): Promise<CleanupResult> => {
     throw usage(`unknown cleanup type ${JSON.stringify(only)}`, 'use `merged` or `stale`')
   }
   const dryRun = isSet(call.values, 'dry-run')
-  const { context, provider, codebase, nameOf } = await (dryRun ? resolveTarget(call) : resolveTargetForWrite(call))
+  const { context, environments, codebase, nameOf } = await (dryRun ? resolveTarget(call) : resolveTargetForWrite(call))
   const askedBy = call.chat?.conversation.id
-  const report = await runScheduledCleanup(context, await provider(), codebase, {
+  const report = await runScheduledCleanup(context, await environments(), codebase, {
     only,
     dryRun,
     ...(askedBy !== undefined && { askedBy }),

@@ -31,7 +31,7 @@ export type CreateResult =
 const run = async (call: Call): Promise<CreateResult> => {
   // Before anything is opened: a name that cannot be changes nothing, not even a first registration.
   const wanted = wantedOf(call)
-  const { context, provider, codebase, keepSpares } = await resolveTargetForWrite(call)
+  const { context, environments, codebase, keepSpares } = await resolveTargetForWrite(call)
   const request = {
     ...wanted,
     codebase,
@@ -39,7 +39,7 @@ const run = async (call: Call): Promise<CreateResult> => {
     createdBy: call.chat === undefined ? 'cli' : askerOf(call),
     signal: call.signal,
   }
-  const own = await provider()
+  const own = await environments()
   const earlier = await context.store.environments.liveByWork(codebase.id, wanted.work)
   const resolution = await recogniseFullDisk(context.worktreesBase, () => resolveIsolation(context, own, request))
   if (resolution.outcome === 'limit') {
@@ -49,7 +49,7 @@ const run = async (call: Call): Promise<CreateResult> => {
   for (const notice of [...notices, ...ignoredOptions(wanted, resolution)]) call.notice(notice)
   if (how === 'created' && earlier !== undefined) {
     const now = await context.store.environments.get(earlier.id)
-    if (now?.status === 'removed') call.notice(letGo(earlier))
+    if (now?.status === 'removed') call.notice(detachedConversations(earlier))
   }
   if (how === 'created' && context.settings.spares > 0) keepSpares(codebase.id)
   if (call.chat !== undefined) await moveTo(context, call.chat, environment, 'keep')
@@ -76,7 +76,7 @@ const ignoredOptions = (
     : [`${environment.branch} already exists and was left as is: ${ignored.join(', ')} had no effect`]
 }
 
-const letGo = ({ branch, path }: IsolatedEnvironment): string =>
+const detachedConversations = ({ branch, path }: IsolatedEnvironment): string =>
   `stopped tracking the earlier ${branch}, because ${path} was missing. If that directory comes back, copy what you need: git no longer knows it`
 
 type Wanted = { work: Work; hints: IsolationHints; branch?: BranchName; base?: string }

@@ -17,7 +17,7 @@ test('a linked conversation is persistent where its platform says so', async () 
       signal: new AbortController().signal,
       open: async () => ({
         context,
-        provider: async () => provider,
+        environments: async () => provider,
         keepSpares: () => undefined,
         platforms: async () => knownPlatforms,
         databaseName: 'SQLite',

@@ -3,7 +3,7 @@ import { capabilitiesOf, type PlatformCapabilities } from '../domain/platform-ca
 import type { IsolationContext } from '../isolation/context.ts'
 import { findEnvironment } from '../isolation/find.ts'
 import type { ConversationKey } from '../store/store.ts'
-import { type Call, command, standsIn, textOf } from './command.ts'
+import { type Call, command, cwdOf, textOf } from './command.ts'
 import { resolveTargetForWrite } from './target.ts'
 import { environmentJson } from './views/json.ts'
 import { moveTo } from './move-conversation.ts'
@@ -21,7 +21,7 @@ export type LinkResult = {
 const run = async (call: Call): Promise<LinkResult> => {
   const named = call.chat === undefined ? conversationOf(textOf(call.values, 'conversation')) : undefined
   const { context, codebase, platforms } = await resolveTargetForWrite(call)
-  const environment = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
+  const environment = await findEnvironment(context, codebase, call.words[0] ?? '', cwdOf(call))
   if (call.chat !== undefined) await moveTo(context, call.chat, environment, 'end')
   else if (named !== undefined)
     await bind(context, environment, named, capabilitiesOf(await platforms(), named.platform))

@@ -50,7 +50,7 @@ const recorded = async (
 
 const toText = ({ codebase, environments, limit }: ListResult, view: View): string => {
   if (environments.length === 0) {
-    return `${codebase} has no worktrees yet.\nCreate one: ${view.say('worktree create --issue 42')}`
+    return `${codebase} has no worktrees yet.\nCreate one: ${view.commandText('worktree create --issue 42')}`
   }
   const headings = ['', 'BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'ACTIVE', 'USED BY', 'PATH']
   const rows = environments.map((one) => rowOf(one, view))
@@ -63,8 +63,8 @@ const toText = ({ codebase, environments, limit }: ListResult, view: View): stri
 }
 
 /** A chat has no `--json`, and people there cannot go into most of these directories anyway. */
-const elsewhere = ({ chat, say }: View): string =>
-  chat === true ? `this conversation's path: ${say('status')}` : `paths: ${say('worktree list --json')}`
+const elsewhere = ({ chat, commandText }: View): string =>
+  chat === true ? `this conversation's path: ${commandText('status')}` : `paths: ${commandText('worktree list --json')}`
 
 /** At 80 columns there is room for what somebody decides by, and not for where it lies. */
 const fit = { drop: ['PATH', 'ACTIVE'], cut: ['BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'USED BY'] }

@@ -1,5 +1,5 @@
 import { type Orphan } from '../isolation/provider.ts'
-import { orphans } from '../isolation/served-by.ts'
+import { orphans } from '../isolation/provider-of.ts'
 import { type Call, command } from './command.ts'
 import { resolveTarget } from './target.ts'
 import { table, tilde, type View } from './views/view.ts'
@@ -24,7 +24,10 @@ const toText = ({ codebase, orphans }: OrphansResult, view: View): string => {
     },
     { text: tilde(path, view) },
   ])
-  return [table(['BRANCH', 'NOTE', 'PATH'], rows, view), `Track one: ${view.say('worktree adopt <path>')}`].join('\n')
+  return [
+    table(['BRANCH', 'NOTE', 'PATH'], rows, view),
+    `Track one: ${view.commandText('worktree adopt <path>')}`,
+  ].join('\n')
 }
 
 export const worktreeOrphans = command<OrphansResult>({

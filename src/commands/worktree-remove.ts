@@ -2,7 +2,7 @@ import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { findEnvironment } from '../isolation/find.ts'
 import type { Released, Removed } from '../isolation/provider.ts'
 import { AppError } from '../domain/errors.ts'
-import { type Call, command, isSet, standsIn } from './command.ts'
+import { type Call, command, isSet, cwdOf } from './command.ts'
 import { exitCodes } from './views/failure.ts'
 import { currentEnvironment, followTarget, type Target, resolveTargetForWrite } from './target.ts'
 import { environmentJson } from './views/json.ts'
@@ -43,11 +43,11 @@ export type RemoveOptions = {
 
 /** The same for a chat, the command line and the API: through the one removal function and its gates. */
 export const removeWorktree = async (
-  { context, provider, codebase }: Pick<Target, 'context' | 'provider' | 'codebase'>,
+  { context, environments, codebase }: Pick<Target, 'context' | 'environments' | 'codebase'>,
   environment: IsolatedEnvironment,
   { forced, by, askedBy, signal }: RemoveOptions,
 ): Promise<RemoveResult> => {
-  const own = await provider()
+  const own = await environments()
   const outcome = await own.destroy(environment, {
     trigger: 'command',
     force: forced,
@@ -79,7 +79,7 @@ export const removeWorktree = async (
 /** Without a name the conversation's own is meant. */
 const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> => {
   const [ref] = call.words
-  if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, standsIn(call))
+  if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, cwdOf(call))
   const own = await currentEnvironment(call, place)
   if (own !== undefined) return own
   throw new AppError('not-found', 'this conversation has no worktree', {
@@ -102,7 +102,9 @@ const toText = (result: RemoveResult, view: View): string => {
         ...result.leftOut
           .filter((left) => left.path !== path)
           .map(({ path, reason }) => `  not kept: ${printable(path)} (${printable(reason)})`),
-        ...(result.letGo.length === 0 ? [] : [`  detached ${counted(result.letGo.length, 'conversation')} from it`]),
+        ...(result.detachedConversations.length === 0
+          ? []
+          : [`  detached ${counted(result.detachedConversations.length, 'conversation')} from it`]),
       ].join('\n')
   }
 }
@@ -111,9 +113,9 @@ type RemovedResult = Extract<RemoveResult, { outcome: 'removed' }>
 
 /** Of one whose directory was away only what git knew can be kept, and that is not said as if it were everything. */
 const headline = ({ environment, restorePoint, restoreDays, leftOut }: RemovedResult, view: View): string[] => {
-  const { paint, say } = view
+  const { paint, commandText } = view
   const { branch, path } = environment
-  const restore = `kept for ${restoreDays} days: ${say(`worktree restore ${shellWord(branch)}`)}`
+  const restore = `kept for ${restoreDays} days: ${commandText(`worktree restore ${shellWord(branch)}`)}`
   if (!leftOut.some((left) => left.path === path)) {
     return [`${paint('green', 'Removed')} ${code(branch, view)}${restorePoint === undefined ? '' : ` (${restore})`}`]
   }

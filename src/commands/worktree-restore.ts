@@ -5,7 +5,7 @@ import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import { workLabel } from '../domain/work.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { findRestorePoint, restorablePoints } from '../isolation/find.ts'
-import { type Call, command, isSet, standsIn } from './command.ts'
+import { type Call, command, isSet, cwdOf } from './command.ts'
 import { recogniseFullDisk } from '../isolation/disk-full.ts'
 import { currentEnvironment, resolveTarget, type Target, resolveTargetForWrite } from './target.ts'
 import { environmentJson } from './views/json.ts'
@@ -31,7 +31,7 @@ const run = async (call: Call): Promise<RestoreResult> => {
   if (isSet(call.values, 'list')) return list(call)
   const place = await resolveTargetForWrite(call)
   const { context, codebase } = place
-  const { environment, notices } = await restoreWorktree(place, call.words[0], standsIn(call))
+  const { environment, notices } = await restoreWorktree(place, call.words[0], cwdOf(call))
   for (const notice of notices) call.notice(notice)
   const moved = call.chat !== undefined && (await currentEnvironment(call, place)) === undefined
   if (call.chat !== undefined && moved) await moveTo(context, call.chat, environment, 'end')
@@ -40,13 +40,13 @@ const run = async (call: Call): Promise<RestoreResult> => {
 
 /** The same for a chat, the command line and the API. `ref`: an id, a branch, a path or a work; the latest without one. */
 export const restoreWorktree = async (
-  { context, provider, codebase }: Pick<Target, 'context' | 'provider' | 'codebase'>,
+  { context, environments, codebase }: Pick<Target, 'context' | 'environments' | 'codebase'>,
   ref: string | undefined,
   cwd: string,
 ): Promise<{ readonly environment: IsolatedEnvironment; readonly notices: readonly Notice[] }> => {
   const point = await findRestorePoint(context, codebase, ref, cwd)
   await assertNotBack(context, codebase, point)
-  const own = await provider()
+  const own = await environments()
   const lookAgain = () => findRestorePoint(context, codebase, ref ?? point.contents.environment.branch, cwd)
   return recogniseFullDisk(context.worktreesBase, () => own.restore(point, lookAgain))
 }
@@ -96,7 +96,7 @@ const toText = (result: RestoreResult, view: View): string => {
   const headings = ['BRANCH', 'FOR', 'REMOVED', 'KEPT FOR', 'UNCOMMITTED', 'ID']
   return [
     fittedTable(headings, rows, view, { drop: ['FOR'], cut: ['BRANCH'] }).text,
-    `Restore one: ${view.say('worktree restore <branch or id>')}`,
+    `Restore one: ${view.commandText('worktree restore <branch or id>')}`,
   ].join('\n')
 }
 

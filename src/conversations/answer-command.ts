@@ -5,7 +5,7 @@ import { capabilitiesOf } from '../domain/platform-capabilities.ts'
 import type { Conversation } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import { promptOf, type RepoCommand, repoCommandsOf } from '../commands/repo-commands.ts'
-import { atOnce, chatCommands, chatGrammar, sayInChat } from '../commands/chat-table.ts'
+import { atOnce, chatCommands, chatGrammar, chatCommandText } from '../commands/chat-table.ts'
 import type { Call, ChatControls, CommandRow, Values } from '../commands/command.ts'
 import { forChat } from './notices.ts'
 import { failureText, faultOf } from '../commands/views/failure.ts'
@@ -116,7 +116,7 @@ const execute = async (
     signal,
     open: async () => ({
       context: context.isolation,
-      provider: context.provider,
+      environments: context.environments,
       keepSpares: context.keepSpares,
       platforms: context.platforms,
       databaseName: context.isolation.store.engine,
@@ -153,7 +153,7 @@ const viewOf = ({ isolation }: ConversationsContext): View => ({
   paint: markdown,
   now: isolation.clock(),
   userHome: isolation.programEnvironment['HOME'],
-  say: sayInChat,
+  commandText: chatCommandText,
   columns: 100,
   chat: true,
 })

@@ -7,7 +7,7 @@ import type { Conversation, InboxMessage } from '../store/store.ts'
 import { codebaseBinding } from '../commands/codebase-binding.ts'
 import type { ConversationsContext } from './context.ts'
 import * as notices from './notices.ts'
-import { about, say } from './outbox/replies.ts'
+import { replyTarget, recordReplies } from './outbox/replies.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
 /** `refusal`: nothing says which codebase it is, so a person has to. */
@@ -102,7 +102,7 @@ const bind = async (
     await inside.sessions.end(id, 'another codebase', clock())
     if (moving !== undefined) {
       const text = notices.movedCodebaseNotice(codebase)
-      await say(context, inside, about(moving), [{ key: 'codebase', role: 'system', text }])
+      await recordReplies(context, inside, replyTarget(moving), [{ key: 'codebase', role: 'system', text }])
     }
   })
   if (moving !== undefined) context.queue.outboxChanged()
@@ -118,6 +118,8 @@ const tellStays = async (
   // These say themselves which codebase it is from now on.
   if (/^\s*\/(?:codebase|clone)(?:\s|$)/.test(message.text)) return
   const text = notices.staysNotice(own, named, message)
-  await say(context, context.isolation.store, about(message), [{ key: 'codebase', role: 'system', text }])
+  await recordReplies(context, context.isolation.store, replyTarget(message), [
+    { key: 'codebase', role: 'system', text },
+  ])
   context.queue.outboxChanged()
 }

@@ -1,3 +1,7 @@
+/*
+ * Conversations. In: messages that a platform has accepted. Out: replies in the outbox, in order. In between, each
+ * message is answered as a command or run by an agent.
+ */
 import { AppError, toAppError } from '../domain/errors.ts'
 import type { IncomingMessage, Lane } from '../domain/message.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
@@ -5,12 +9,12 @@ import { laneOf } from './answer-command.ts'
 import type { ConversationsContext } from './context.ts'
 import { createEndedRunLook, type TellLater } from '../runs/ended-runs.ts'
 import { giveUpOn, handleMessage } from './handle-message.ts'
-import type { Handled, MessageRun } from './message-run.ts'
+import type { Handled, MessageControls } from './message-controls.ts'
 import { type Leftovers, nothingLeft } from '../runs/leftovers.ts'
 import * as notices from './notices.ts'
 import type { Outbox } from './outbox/outbox.ts'
-import { about, say } from './outbox/replies.ts'
-import { createPlaces, type Place, type WhileWaiting } from './inbox/run-slots.ts'
+import { replyTarget, recordReplies } from './outbox/replies.ts'
+import { createRunSlots, type RunSlot, type WhileWaiting } from './inbox/run-slots.ts'
 import { createQuestions } from './questions.ts'
 import { createRunLimit } from '../runs/time-limit.ts'
 import { stopElsewhere, stopLeftovers, stoppedRun, type Stopped } from '../runs/stop-run.ts'
@@ -34,7 +38,7 @@ type Running = {
   readonly message: InboxMessage
   readonly cancel: AbortController
   /** What waits for nobody needs none. */
-  readonly place: Place | undefined
+  readonly place: RunSlot | undefined
   /** False: it was told to end and has not. */
   readonly ended: Promise<boolean>
   /** Known when it has ended. */
@@ -60,7 +64,7 @@ export const createConversations = (
   const running = new Map<string, Running>()
   const turns = createTurns()
   const questions = createQuestions()
-  const places = createPlaces(settings.concurrentConversations, () => pump())
+  const places = createRunSlots(settings.concurrentConversations, () => pump())
   let working = false
   let pumping: Promise<void> | undefined
   let again = false
@@ -72,7 +76,7 @@ export const createConversations = (
   /** Asked anew each time: it changes while we wait. */
   const isWorking = (): boolean => working
 
-  const begin = (message: InboxMessage, place: Place | undefined): void => {
+  const begin = (message: InboxMessage, place: RunSlot | undefined): void => {
     const cancel = new AbortController()
     const { signal } = cancel
     const { platform, conversationId, id } = message
@@ -90,7 +94,7 @@ export const createConversations = (
         const onLeft = (left: Leftovers): void => {
           one.left = left
         }
-        const run: MessageRun = { signal, turns, questions, whileWaiting, stop: () => stopRun(key), onLeft }
+        const run: MessageControls = { signal, turns, questions, whileWaiting, stop: () => stopRun(key), onLeft }
         const handled = await endedWithin(handleMessage(context, message, run), signal, endMs, () => {
           hasEnded = false
           return giveUpOn(context, message, signal)
@@ -164,7 +168,7 @@ export const createConversations = (
     const untold = waiting.filter(({ id }) => !told.has(id))
     for (const message of untold) {
       const text = notices.waitingNotice(places.taken())
-      await say(context, store, about(message), [{ key: 'waiting', role: 'system', text }])
+      await recordReplies(context, store, replyTarget(message), [{ key: 'waiting', role: 'system', text }])
     }
     // It is said once anyway; but a write for each of them at every end of a message was most of a long queue's work.
     told = new Set(waiting.map(({ id }) => id))
@@ -318,5 +322,5 @@ const tellLater =
     ]
     const now = context.isolation.clock()
     const said = texts.map((text, n) => ({ key: `late:${id}:${now}:${n}`, role: 'system', text }) as const)
-    await say(context, store, { platform, conversationId, inboxId: data.messageId }, said)
+    await recordReplies(context, store, { platform, conversationId, inboxId: data.messageId }, said)
   }

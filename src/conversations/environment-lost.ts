@@ -3,20 +3,20 @@ import { describeBranchOutcome } from '../commands/views/merged.ts'
 import { describeLeftOut } from '../commands/views/left-out.ts'
 import { sentence } from '../domain/words.ts'
 import { releasedNotice, removedNotice } from './notices.ts'
-import { say, type Speaker } from './outbox/replies.ts'
+import { recordReplies, type ReplyContext } from './outbox/replies.ts'
 
 /**
  * A removal took the environment from these conversations. Their sessions were about files that are gone, and they hear
  * of it in their own threads. All of it in the removal's own transaction.
  */
 export const createOnEnvironmentLost =
-  (speaker: Speaker): IsolationContext['onEnvironmentLost'] =>
+  (speaker: ReplyContext): IsolationContext['onEnvironmentLost'] =>
   async (store, lost) => {
     for (const { id, platform, conversationId } of lost.conversations) {
       await store.sessions.end(id, `worktree ${lost.how}`, speaker.isolation.clock())
       // Whoever asked by a command knows from its answer. A conversation that closed asked nothing, and hears it here.
       if (id === lost.askedBy && lost.trigger !== 'closed') continue
-      await say(speaker, store, { platform, conversationId, inboxId: undefined }, [
+      await recordReplies(speaker, store, { platform, conversationId, inboxId: undefined }, [
         { key: `lost:${lost.environment.id}`, role: 'system', text: noticeOf(lost) },
       ])
     }

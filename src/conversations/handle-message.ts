@@ -7,20 +7,20 @@ import { answerCommand, isChatCommand } from './answer-command.ts'
 import type { ConversationsContext } from './context.ts'
 import { budgetReached } from '../runs/budget.ts'
 import { type Interruption, interruptionOf } from '../runs/interruption.ts'
-import type { Handled, MessageRun } from './message-run.ts'
+import type { Handled, MessageControls } from './message-controls.ts'
 import * as notices from './notices.ts'
 import { prepared } from './inbox/prepared.ts'
-import { about, type Said, say } from './outbox/replies.ts'
+import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 import { type MessageTask, overBudget, runMessage } from './run-message.ts'
 
 /** A run that has taken the process with it this often is not tried again. */
 const MOST_ATTEMPTS = 3
 
-/** Works on one claimed message until it is answered: recorded as done together with what is to be said. */
+/** Works on one claimed message until it is answered: recorded as done together with its replies. */
 export const handleMessage = async (
   context: ConversationsContext,
   message: InboxMessage,
-  run: MessageRun,
+  run: MessageControls,
 ): Promise<Handled> => {
   const { log } = context.isolation
   try {
@@ -99,20 +99,20 @@ const conversationOf = async (
     createdAt: now,
   })
   // Only what this message says: `/status` runs beside an `/agent` and must not put the former one back.
-  const said = {
+  const patch = {
     lastActivityAt: now,
     closedAt: undefined,
     ...(details.agent !== undefined && { agent: details.agent }),
   }
-  await store.conversations.update(conversation.id, said)
-  return { ...conversation, ...said }
+  await store.conversations.update(conversation.id, patch)
+  return { ...conversation, ...patch }
 }
 
 const answerOrRun = async (
   context: ConversationsContext,
   message: InboxMessage,
   conversation: Conversation,
-  run: MessageRun,
+  run: MessageControls,
 ): Promise<Handled> => {
   // A command speaks of the codebase that a message here would work on.
   const found = await codebaseFor(context, conversation, message).catch((error: unknown) => {
@@ -141,7 +141,7 @@ const work = async (
   context: ConversationsContext,
   given: InboxMessage,
   conversation: Conversation,
-  run: MessageRun,
+  run: MessageControls,
   asked?: MessageTask['asked'],
 ): Promise<Handled> => {
   const found = await codebaseFor(context, conversation, given)
@@ -153,14 +153,14 @@ const work = async (
   const reached = await budgetReached(context.isolation, conversation)
   if (reached !== undefined) {
     const kept = overBudget(context.isolation, given, conversation, reached)
-    return answered(context, given, kept.said, kept.record)
+    return answered(context, given, kept.replies, kept.record)
   }
   const message = await prepared(context, given, run.signal)
   const same = conversation.codebaseId === undefined || conversation.codebaseId === codebase.id
   const bound = { ...conversation, codebaseId: codebase.id, ...(!same && { environmentId: undefined }) }
-  const { outcome, said, record } = await runMessage(context, message, { conversation: bound, codebase, run, asked })
+  const { outcome, replies, record } = await runMessage(context, message, { conversation: bound, codebase, run, asked })
   await context.isolation.failpoint('message.worked')
-  await answered(context, message, said, record)
+  await answered(context, message, replies, record)
   return outcome
 }
 
@@ -194,24 +194,24 @@ const endOrKeep = async (
 ): Promise<Handled> => {
   const { clock, failpoint } = context.isolation
   await failpoint('message.closing')
-  const outcome = await onConversationClosed(context.isolation, await context.provider(), conversation)
+  const outcome = await onConversationClosed(context.isolation, await context.environments(), conversation)
   await failpoint('message.closed')
   const text = notices.closedNotice(outcome)
-  const said: Said[] = text === undefined ? [] : [{ key: 'reply', role: 'system', text }]
-  return answered(context, message, said, async (inside) => {
+  const replies: NewReply[] = text === undefined ? [] : [{ key: 'reply', role: 'system', text }]
+  return answered(context, message, replies, async (inside) => {
     await inside.sessions.end(conversation.id, 'closed', clock())
   })
 }
 
-/** Done and said in one transaction: a reply is recorded exactly when its message is done. */
+/** In one transaction: a reply is recorded exactly when its message is done. */
 const answered = async (
   context: ConversationsContext,
   message: InboxMessage,
-  said: readonly Said[],
+  replies: readonly NewReply[],
   record?: (store: Store) => Promise<void>,
 ): Promise<Handled> => {
   const finished = await context.queue.finish(message, async (store) => {
-    await say(context, store, about(message), said)
+    await recordReplies(context, store, replyTarget(message), replies)
     await record?.(store)
   })
   if (!finished) context.isolation.log.warn('a message was taken over by another process', { id: message.id })

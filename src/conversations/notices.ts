@@ -1,5 +1,5 @@
 import { leftNotice } from '../commands/stop.ts'
-import { sayInChat } from '../commands/chat-table.ts'
+import { chatCommandText } from '../commands/chat-table.ts'
 import { faultMessage } from '../commands/views/failure.ts'
 import { describeRemovalReason } from '../commands/views/merged.ts'
 import { describeNotices } from '../commands/views/notices.ts'
@@ -16,7 +16,7 @@ import { type GoneCodebase, goneBecause } from '../commands/codebase-binding.ts'
 import { limitMessage } from '../commands/views/limit.ts'
 import type { LimitReport } from '../isolation/resolution.ts'
 import type { Resolution } from '../isolation/resolution.ts'
-import type { EndedRun } from '../runs/ended-runs.ts'
+import type { EndedRunReport } from '../runs/ended-runs.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 import { remedySentence } from '../commands/views/remedy.ts'
 import { describeChange } from '../commands/views/checkout-changes.ts'
@@ -34,7 +34,7 @@ export const placeNotices = ({ environment, notices }: Extract<Resolution, { out
 ]
 
 /** How notices are said in a conversation. */
-export const inChat = { say: sayInChat, chat: true } as const
+export const inChat = { commandText: chatCommandText, chat: true } as const
 
 export const limitNotice = (report: LimitReport, staleDays: number): string => limitMessage(report, staleDays)
 
@@ -141,7 +141,7 @@ const lateChangesNotice = (
   ].join('\n')
 
 /** What runs did after they had ended. */
-export const endedRunNotices = (codebase: Codebase, ended: readonly EndedRun[]): readonly string[] =>
+export const endedRunNotices = (codebase: Codebase, ended: readonly EndedRunReport[]): readonly string[] =>
   ended.flatMap(({ changed, left }) => [
     ...(changed.length === 0 ? [] : [lateChangesNotice(codebase, changed)]),
     ...(left === undefined ? [] : [leftNotice(left)]),

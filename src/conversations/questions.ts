@@ -3,7 +3,7 @@ import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import { resumingNotice } from './notices.ts'
 import type { WhileWaiting } from './inbox/run-slots.ts'
-import { about, type Said, say } from './outbox/replies.ts'
+import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 
 /** What agents ask their conversations while they run. Kept in memory: after a crash the question is asked again. */
 export type Questions = {
@@ -54,8 +54,8 @@ export const askInThread = (
   return async (question) => {
     count += 1
     const key = `ask:${message.attempts}:${count}`
-    const tell = async (one: Said): Promise<void> => {
-      await say({ isolation, redact, platforms }, isolation.store, about(message), [one])
+    const tell = async (one: NewReply): Promise<void> => {
+      await recordReplies({ isolation, redact, platforms }, isolation.store, replyTarget(message), [one])
       queue.outboxChanged()
     }
     // A command line is an agent's word like any other, and may have a key in it. Hidden before it is cut: half a key

@@ -12,24 +12,24 @@ import { budgetNotice } from '../commands/budget.ts'
 import { leftNotice } from '../commands/stop.ts'
 import { describeNotices } from '../commands/views/notices.ts'
 import type { ConversationsContext } from './context.ts'
-import type { Handled, MessageRun } from './message-run.ts'
+import type { Handled, MessageControls } from './message-controls.ts'
 import * as notices from './notices.ts'
 import { askInThread } from './questions.ts'
 import type { RepoCommand } from '../commands/repo-commands.ts'
-import { about, type Said, say } from './outbox/replies.ts'
+import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 
 export type MessageTask = {
   readonly conversation: Conversation
   readonly codebase: Codebase
-  readonly run: MessageRun
-  /** The repository's own command, if that is what was said. */
+  readonly run: MessageControls
+  /** The repository's own command, if the message is one. */
   readonly asked: { readonly command: RepoCommand; readonly prompt: string } | undefined
 }
 
-/** What is to be said and recorded when the message is done. */
-export type Worked = {
+/** The replies, and what to record with them, when the message is done. */
+export type MessageResult = {
   readonly outcome: Handled
-  readonly said: readonly Said[]
+  readonly replies: readonly NewReply[]
   readonly record: (store: Store) => Promise<void>
 }
 
@@ -38,7 +38,8 @@ export const runMessage = async (
   context: ConversationsContext,
   message: InboxMessage,
   task: MessageTask,
-): Promise<Worked> => answerOf(context, message, task, await runAgent(context, requestOf(context, message, task)))
+): Promise<MessageResult> =>
+  answerOf(context, message, task, await runAgent(context, requestOf(context, message, task)))
 
 const requestOf = (context: ConversationsContext, message: InboxMessage, task: MessageTask): RunRequest => {
   const { conversation, codebase, run, asked } = task
@@ -92,11 +93,11 @@ const threadReporter = (
   let text = ''
   /** Done once the transaction is committed. */
   let after: (() => void)[] = []
-  const tell = async (store: Store, said: readonly Said[]): Promise<void> => {
-    await say(context, store, about(message), said)
-    if (said.length > 0) after.push(() => queue.outboxChanged())
+  const tell = async (store: Store, replies: readonly NewReply[]): Promise<void> => {
+    await recordReplies(context, store, replyTarget(message), replies)
+    if (replies.length > 0) after.push(() => queue.outboxChanged())
   }
-  const numbered = (key: string, texts: readonly string[]): readonly Said[] =>
+  const numbered = (key: string, texts: readonly string[]): readonly NewReply[] =>
     texts.map((one, n) => ({ key: `${key}:${attempts}:${n}`, role: 'system', text: one }))
   return {
     placed: async (store, place) => {
@@ -115,7 +116,7 @@ const threadReporter = (
     },
     busy: async (environment, wait) => {
       const notice = { key: 'busy', role: 'system', text: notices.busyNotice(environment) } as const
-      await say(context, isolation.store, about(message), [notice])
+      await recordReplies(context, isolation.store, replyTarget(message), [notice])
       queue.outboxChanged()
       await run.whileWaiting(wait)
     },
@@ -126,7 +127,7 @@ const threadReporter = (
         ...numbered('between-runs', planted.length === 0 ? [] : [notices.betweenRunsNotice(codebase, planted)]),
       ])
     },
-    told: () => {
+    committed: () => {
       for (const one of after) one()
       after = []
     },
@@ -148,13 +149,13 @@ const answerOf = (
   message: InboxMessage,
   { conversation, codebase, run }: MessageTask,
   result: RunResult,
-): Worked => {
-  const reply = (words: string): readonly Said[] => [{ key: 'reply', role: 'system', text: words }]
+): MessageResult => {
+  const reply = (words: string): readonly NewReply[] => [{ key: 'reply', role: 'system', text: words }]
   switch (result.outcome) {
     case 'limit':
       return {
         outcome: 'answered',
-        said: reply(notices.limitNotice(result.report, isolation.settings.staleDays)),
+        replies: reply(notices.limitNotice(result.report, isolation.settings.staleDays)),
         record: async () => {},
       }
     case 'over-budget':
@@ -163,7 +164,7 @@ const answerOf = (
       return {
         outcome:
           result.outcome === 'failed' ? 'failed' : interruptionOf(run.signal) === undefined ? 'answered' : 'stopped',
-        said: saidOf(result, { codebase, run, runMinutes: isolation.settings.runMinutes }),
+        replies: repliesOf(result, { codebase, run, runMinutes: isolation.settings.runMinutes }),
         record: async (store) => {
           await result.record(store)
           await store.conversations.update(conversation.id, { lastActivityAt: isolation.clock() })
@@ -178,13 +179,13 @@ export const overBudget = (
   { id, text, details }: InboxMessage,
   conversation: Conversation,
   reached: BudgetReached,
-): Worked => ({
+): MessageResult => ({
   outcome: 'answered',
-  said: [{ key: 'reply', role: 'system', text: budgetNotice(reached) }],
+  replies: [{ key: 'reply', role: 'system', text: budgetNotice(reached) }],
   record: (store) => store.usage.pause({ inboxId: id, conversation: conversation.id, text, details, at: clock() }),
 })
 
-const saidOf = (
+const repliesOf = (
   {
     outcome,
     text,
@@ -195,12 +196,12 @@ const saidOf = (
     planted,
   }: Exclude<RunResult, { outcome: 'limit' } | { outcome: 'over-budget' }>,
   { codebase, run, runMinutes }: Pick<MessageTask, 'codebase' | 'run'> & { readonly runMinutes: number },
-): readonly Said[] => {
+): readonly NewReply[] => {
   const failure = new AppError('program-failed', problem ?? 'the agent failed', remedy === undefined ? {} : { remedy })
   const reply = text.trim() === '' && outcome === 'done' ? notices.silentNotice : text
   const timedOut = outcome === 'cancelled' && interruptionOf(run.signal) === 'time-limit'
   const stopped = outcome === 'cancelled' && !timedOut
-  const notice = (key: string, isThere: boolean, words: () => string): Said[] =>
+  const notice = (key: string, isThere: boolean, words: () => string): NewReply[] =>
     isThere ? [{ key, role: 'system', text: words() }] : []
   return [
     ...(stopped || reply.trim() === '' ? [] : [{ key: 'reply', role: 'agent', text: reply } as const]),

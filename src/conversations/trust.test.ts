@@ -7,7 +7,7 @@ import { makeWorld, type World } from '../../test/helpers/world.ts'
 import type { Agent, AgentRequest } from '../agents/agent.ts'
 import { toCodebaseId } from '../domain/names.ts'
 import type { MessageDetails } from '../domain/message.ts'
-import { vouchFor } from '../isolation/providers/checkout/vouch.ts'
+import { trustEnvironment } from '../isolation/providers/checkout/trust-environment.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
 import { toWork } from '../domain/work.ts'
 import { handleMessage } from './handle-message.ts'
@@ -139,7 +139,7 @@ describe('a run is untrusted if its worktree or its message is:', () => {
       if (found === undefined) throw new Error('no worktree')
       return found
     }
-    const vouch = async () => vouchFor(context, codebase, await row())
+    const vouch = async () => trustEnvironment(context, codebase, await row())
     const untrusted = async (sent: Sent, more: Parameters<typeof send>[2] = {}) =>
       (await send('fix it', sent, more)).request?.untrusted
     const [aboutFirst, aboutNext] = [theirs, next].map((prSha) => about(5, { isForkPR: true, prSha }))

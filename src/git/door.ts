@@ -1,3 +1,7 @@
+/*
+ * The only place that starts git. In: a request: operation, arguments, repository or worktree. Out: git's output, or an
+ * error in words. Before git starts, its files are checked; while it runs, it has a time limit.
+ */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../domain/clock.ts'

@@ -6,7 +6,7 @@ import type { IsolationContext } from './context.ts'
  * Settles an operation that failed in this very process. If that fails too, the entry says that nobody works on it any
  * more: its holder is alive, and without this it would be left to it until the process ends. Undefined: that failed.
  */
-export const settleOrAbandon = async <T>(
+export const undoOrAbandon = async <T>(
   context: Pick<IsolationContext, 'store' | 'log'>,
   entryId: string,
   settle: () => Promise<T>,

@@ -24,7 +24,7 @@ const startsGit: ReadonlySet<string> = new Set([
  * Waits for the recorded child and ends it by its identity if it does not end by itself. Answers what is still running
  * all the same, for people; undefined once all of it has ended.
  */
-export const settleChild = async (
+export const endLeftoverGit = async (
   context: Pick<IsolationContext, 'clock' | 'secrets' | 'progress'>,
   repoPath: string,
   entry: JournalEntry,

@@ -47,7 +47,7 @@ export type IsolationContext = {
    */
   readonly onEnvironmentLost: (store: Store, lost: LostEnvironment) => Promise<void>
   /** Deletes trash without keeping the caller waiting. */
-  readonly reap: (paths: readonly string[]) => void
+  readonly deleteInBackground: (paths: readonly string[]) => void
   /** Named places between effects, where the crash suite ends the process. Does nothing in the product. */
   readonly failpoint: (name: string) => Promise<void>
 }

@@ -10,7 +10,7 @@ import { type EnvironmentId, toBranchName, toEnvironmentId } from '../domain/nam
 import type { Git } from '../git/door.ts'
 import type { IsolationContext } from './context.ts'
 import { type EnvironmentFacts, type FactsOptions, listWithFacts } from './facts.ts'
-import { orphans } from './served-by.ts'
+import { orphans } from './provider-of.ts'
 import { spareDirectory } from './paths.ts'
 
 let lab: Dressed

@@ -12,7 +12,7 @@ import type { Forge } from './merge-proof/merged.ts'
 import { positionsOf } from './merge-proof/positions.ts'
 import { isInside } from './paths.ts'
 import { followMoves, type Moved } from './moved.ts'
-import { followRenames, presenceOf, providerOf } from './served-by.ts'
+import { followRenames, presenceOf, providerOf } from './provider-of.ts'
 import type { Glance, Presence } from './provider.ts'
 
 export type Health = 'healthy' | 'missing' | 'not-ours' | 'cannot-tell'

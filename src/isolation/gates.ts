@@ -15,7 +15,7 @@ import { selfAndAncestors } from '../process/tree.ts'
 import type { IsolationContext } from './context.ts'
 import { holdersOf } from './holders.ts'
 import { isInside, managedRoot } from './paths.ts'
-import { providerOf } from './served-by.ts'
+import { providerOf } from './provider-of.ts'
 import type { Presence, RemoveOptions } from './provider.ts'
 
 /** What an environment's files hold that removal would delete. Paths are raw. */
@@ -67,10 +67,10 @@ export const askGates = async <Look extends Contents>(
     ask('ours', () => isOurs(context, subject)),
     ask('not-in-use', () => usesOf(context, subject.environment, tree, notices)),
     ask('nobody-elses', async () => (await holdersOf(context, subject)).map((fact) => no('nobody-elses', fact))),
-    isFree(mounts) ? askAboutFiles(subject, tree) : { answers: [], contents: undefined },
+    allPass(mounts) ? askAboutFiles(subject, tree) : { answers: [], contents: undefined },
   ])
   // Git starts the user's filters inside the tree while it looks: whoever was seen is looked for again when it is done.
-  const users = isFree(use) ? use : await stillInUse(context, subject, tree)
+  const users = allPass(use) ? use : await stillInUse(context, subject, tree)
   return { answers: [...ours, ...mounts, ...users, ...others, ...files.answers], contents: files.contents, notices }
 }
 
@@ -132,7 +132,7 @@ const nameIn = (directories: readonly string[], path: string): string => {
   return directory === undefined ? path : relative(directory, path) || path
 }
 
-export const isFree = (answers: readonly GateAnswer[]): boolean => answers.every(({ answer }) => answer === 'yes')
+export const allPass = (answers: readonly GateAnswer[]): boolean => answers.every(({ answer }) => answer === 'yes')
 
 /** Asked once more after the directory was moved away: is anybody in it now? */
 export const stillInUse = async (

@@ -7,7 +7,7 @@ import { type Liveness, liveness } from '../process/identity.ts'
 import type { Lease } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './lock/locked.ts'
-import { byProvider, presenceOf, providerOf } from './served-by.ts'
+import { byProvider, presenceOf, providerOf } from './provider-of.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
 export type HeldLease = Lease & {

@@ -18,5 +18,5 @@ export const mapConcurrent = async <T, R>(
 }
 
 /** Git programs fill a core each, and more of them at once only wait for one another. */
-export const inPairs = <T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> =>
+export const mapInPairs = <T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> =>
   mapConcurrent(2, items, work)

@@ -4,7 +4,7 @@ import type { Notice } from '../domain/notice.ts'
 import type { Store } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { isInternal, managedRoot } from './paths.ts'
-import { allProviders, presenceOf, providerOf } from './served-by.ts'
+import { allProviders, presenceOf, providerOf } from './provider-of.ts'
 
 export type Moved = {
   /** As it is recorded now. */

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { makeDressed } from '../../test/helpers/provisioned.ts'
-import { isFree, leasePorts, portVariables } from './ports.ts'
+import { isPortFree, leasePorts, portVariables } from './ports.ts'
 
 const listen = (host: string, port = 0): Promise<Server> =>
   new Promise((resolve, reject) => {
@@ -74,8 +74,8 @@ describe('ports', () => {
   it.each(['127.0.0.1', '0.0.0.0', '::', '::1'])('are not free while somebody listens on %s', async (host) => {
     const server = await listen(host)
     const port = portOf(server)
-    expect(await isFree(port)).toBe(false)
+    expect(await isPortFree(port)).toBe(false)
     await close(server)
-    expect(await isFree(port)).toBe(true)
+    expect(await isPortFree(port)).toBe(true)
   })
 })

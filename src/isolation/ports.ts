@@ -39,7 +39,7 @@ const leaseOne = async (
   const start = createHash('sha256').update(`${id} ${name}`).digest().readUInt32BE() % portCount
   for (let step = 0; step < portCount; step++) {
     const port = firstPort + ((start + step) % portCount)
-    if (taken.has(port) || !(await isFree(port))) continue
+    if (taken.has(port) || !(await isPortFree(port))) continue
     if (await store.ports.lease(host, port, id, name, clock())) return
   }
   throw new AppError('busy', `no port from ${firstPort} to ${firstPort + portCount - 1} is free for ${name}`, {
@@ -48,7 +48,7 @@ const leaseOne = async (
 }
 
 /** `::` also covers 0.0.0.0 on most systems, but a server on 127.0.0.1 alone does not stop it everywhere. */
-export const isFree = async (port: number): Promise<boolean> =>
+export const isPortFree = async (port: number): Promise<boolean> =>
   (await canListen('127.0.0.1', port)) && (await canListen('::', port))
 
 const canListen = (host: string, port: number): Promise<boolean> =>

@@ -82,14 +82,14 @@ export type Removed = {
   readonly branchNote: BranchNote | string
   readonly leftOut: readonly LeftOut[]
   /** Conversations that were detached and must be notified. */
-  readonly letGo: readonly Conversation[]
+  readonly detachedConversations: readonly Conversation[]
   readonly notices: readonly Notice[]
 }
 /** An adopted environment is no longer tracked: nothing on disk changed. */
 export type Released = {
   readonly outcome: 'released'
   readonly environment: IsolatedEnvironment
-  readonly letGo: readonly Conversation[]
+  readonly detachedConversations: readonly Conversation[]
 }
 export type Refused = {
   readonly outcome: 'refused'
@@ -167,14 +167,14 @@ export type SettledEntry =
   /** It is over, and what it was making stays at its path: it was moved, or holds what can't be saved. */
   | { readonly outcome: 'left-to-user' }
 
-export type VouchOptions = {
+export type TrustOptions = {
   /** The commit that was checked out when the person said so. If another one is by now, it is not trusted. */
   readonly seen?: Sha | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 /** What it got when somebody vouched for it, besides the trust. */
-export type Vouched = {
+export type TrustOutcome = {
   readonly wasTrusted: boolean
   /** The one that is checked out and trusted now; undefined where it was trusted before and nobody looked. */
   readonly commit: Sha | undefined
@@ -217,9 +217,14 @@ export type IsolationProvider<Context> = {
    * Under the repository's lock: its directory is away and its work is taken up anew. What git still knows is saved.
    * Answers what the user should know.
    */
-  giveWay(context: Context, codebase: Codebase, missing: IsolatedEnvironment): Promise<readonly Notice[]>
+  forgetMissing(context: Context, codebase: Codebase, missing: IsolatedEnvironment): Promise<readonly Notice[]>
   /** Gives an environment what it was denied while it was not trusted. */
-  vouch(context: Context, codebase: Codebase, environment: IsolatedEnvironment, options: VouchOptions): Promise<Vouched>
+  trust(
+    context: Context,
+    codebase: Codebase,
+    environment: IsolatedEnvironment,
+    options: TrustOptions,
+  ): Promise<TrustOutcome>
   /** Whether somebody has vouched for the commit that is checked out now. */
   isVouched(
     context: Context,
@@ -229,7 +234,7 @@ export type IsolationProvider<Context> = {
   ): Promise<boolean>
 
   /** Finishes or undoes what a crash interrupted, under the repository's lock. */
-  settle(context: Context, codebase: Codebase, entry: JournalEntry): Promise<SettledEntry>
+  recover(context: Context, codebase: Codebase, entry: JournalEntry): Promise<SettledEntry>
   /** Puts right, at a start, what only this member keeps beside its environments. */
   tidy(context: Context, codebase: Codebase): Promise<void>
   /** The codebase's repository is at another place: whatever names it by its path is written anew. */
@@ -242,7 +247,7 @@ export type IsolationProvider<Context> = {
   /** Takes a restore point away. Doing it twice is doing it once. */
   discardPoint(context: Context, codebase: Codebase, id: string): Promise<void>
   /** Whether the repository still holds what this point stands for. */
-  isKept(context: Context, codebase: Codebase, point: RestorePoint): Promise<boolean>
+  isRestorable(context: Context, codebase: Codebase, point: RestorePoint): Promise<boolean>
 
   /** Starts no program: this runs on every message. */
   presence(codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence>
@@ -260,7 +265,7 @@ export type IsolationProvider<Context> = {
    * Makes `tipRef` current for each of these, and answers why it could not for some. Starts a program only where
    * something was committed since.
    */
-  bring(
+  importCommits(
     context: Context,
     codebase: Codebase,
     environments: readonly IsolatedEnvironment[],

@@ -14,7 +14,7 @@ import { locked } from './lock/locked.ts'
 import { followMoves, type Moved } from './moved.ts'
 import { prepareRoot } from './paths.ts'
 import { assertRepository } from './codebases/repository-place.ts'
-import { allProviders, presenceOf, providerOf } from './served-by.ts'
+import { allProviders, presenceOf, providerOf } from './provider-of.ts'
 import { restorePointsOf } from './restore-points.ts'
 import { emptyTrash } from './trash/trash.ts'
 
@@ -37,7 +37,7 @@ export const reconcile = async (context: IsolationContext, known: Codebase): Pro
   assertRepository(known)
   const codebase = await followLink(context, known)
   await keepRecognisable(context, codebase)
-  const interrupted = await settleInterrupted(context, codebase)
+  const interrupted = await recoverInterrupted(context, codebase)
   await dropDeadLeases(context, codebase)
   const moved = await followMoves(context, codebase)
   const seen = await recordPresence(context, codebase)
@@ -49,7 +49,7 @@ export const reconcile = async (context: IsolationContext, known: Codebase): Pro
 }
 
 /** The cheap part, before every command that changes something: one query when nothing was interrupted. */
-export const settleInterrupted = async (
+export const recoverInterrupted = async (
   context: IsolationContext,
   codebase: Codebase,
 ): Promise<Pick<Reconciled, 'settled' | 'left'>> => {
@@ -106,7 +106,7 @@ const settle = async (context: IsolationContext, codebase: Codebase, id: string)
       await context.store.journal.end(id)
       return { outcome: 'settled' }
     }
-    return await (await settlerOf(context, entry)).settle(context, codebase, entry)
+    return await (await settlerOf(context, entry)).recover(context, codebase, entry)
   } catch (error) {
     // One that cannot be settled must not keep the others from it.
     const { message, remedy } = toAppError(error)

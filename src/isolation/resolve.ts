@@ -11,12 +11,12 @@ import type { IsolationContext } from './context.ts'
 import { clearHolder } from './holders.ts'
 import { offerMention } from './codebases/mention.ts'
 import { followMoves, movedNotice } from './moved.ts'
-import { settleOrigin } from './codebases/pull-request-origin.ts'
-import { whenSettled } from './settled.ts'
-import { type Isolation } from './isolation.ts'
-import { allProviders, presenceOf, providerOf } from './served-by.ts'
+import { determineOrigin } from './codebases/pull-request-origin.ts'
+import { waitForOperation } from './wait-for-operation.ts'
+import { type Environments } from './environments.ts'
+import { allProviders, presenceOf, providerOf } from './provider-of.ts'
 import type { Adoptable, FollowedHead } from './provider.ts'
-import { cleanupToMakeRoom, limitReport } from './room.ts'
+import { cleanupToMakeRoom, limitReport } from './make-room.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
 type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted' | 'prShaUsed'>
@@ -30,11 +30,11 @@ type Settled = ResolveRequest & { readonly doubt: Doubt | undefined; readonly to
  */
 export const resolveIsolation = async (
   context: IsolationContext,
-  isolation: Isolation,
+  isolation: Environments,
   asked: ResolveRequest,
 ): Promise<Resolution> => {
   const { codebase, work, signal } = asked
-  const settled = await settleOrigin(context, codebase, work, asked.hints, signal)
+  const settled = await determineOrigin(context, codebase, work, asked.hints, signal)
   const request: Settled = { ...asked, ...settled, told: [] }
   const found =
     (await ownEnvironment(context, request)) ??
@@ -200,7 +200,7 @@ const findAdoptable = async (context: IsolationContext, request: Settled): Promi
 /** 4. A worktree that a person or another tool made. */
 const adoptExisting = async (
   context: IsolationContext,
-  isolation: Isolation,
+  isolation: Environments,
   request: Settled,
 ): Promise<Found | undefined> => {
   const { codebase, work } = request
@@ -233,7 +233,7 @@ const adoptExisting = async (
 /** 5. Room: what is provably merged goes first. 6. Create. */
 const makeOne = async (
   context: IsolationContext,
-  isolation: Isolation,
+  isolation: Environments,
   request: Settled,
 ): Promise<Found | Extract<Resolution, { outcome: 'limit' }>> => {
   const { codebase } = request
@@ -285,7 +285,7 @@ const usableRow = async (
   { codebase, signal, told }: Settled,
   known: IsolatedEnvironment,
 ): Promise<IsolatedEnvironment | undefined> => {
-  const environment = await whenSettled(context, codebase, known, { signal, tell: (notice) => told.push(notice) })
+  const environment = await waitForOperation(context, codebase, known, { signal, tell: (notice) => told.push(notice) })
   if (environment?.status !== 'active' && environment?.status !== 'missing') return undefined
   const { status, id, branch } = environment
   const presence = await presenceOf(context, codebase, environment)

@@ -6,7 +6,7 @@ import { unlessMissing } from '../domain/missing.ts'
 import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import { readUntrustedText } from '../process/files/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
-import { providerOf } from './served-by.ts'
+import { providerOf } from './provider-of.ts'
 
 /**
  * Every restore point of the codebase, newest first. A point describes itself beside git, so that it outlives the
@@ -34,7 +34,8 @@ const recall = async (
     if (open.has(id) || (await context.store.restorePoints.get(id)) !== undefined) continue
     const point = await readRestorePoint(context, id).catch(() => undefined)
     if (point?.codebaseId !== codebase.id || point.host !== context.host) continue
-    if (!(await (await providerOf(context, point.contents.environment)).isKept(context, codebase, point))) continue
+    if (!(await (await providerOf(context, point.contents.environment)).isRestorable(context, codebase, point)))
+      continue
     await context.store.restorePoints.watch(context.host, context.clock())
     try {
       await context.store.restorePoints.insert(point)

@@ -4,7 +4,7 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { Notice } from '../domain/notice.ts'
 import { isTrusted, type Trust } from '../domain/trust.ts'
 import type { IsolationContext } from './context.ts'
-import { providerOf } from './served-by.ts'
+import { providerOf } from './provider-of.ts'
 
 export type Permission =
   | { readonly run: true }

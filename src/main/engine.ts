@@ -1,3 +1,7 @@
+/*
+ * Everything that works on messages, wired together. In: a workplace (store, git, settings). Out: running
+ * conversations, outbox and cleanup, for `serve` or for one `coppice chat`.
+ */
 import { join } from 'node:path'
 import { createAgents } from '../agents/registry.ts'
 import { type Changes, createChanges } from '../conversations/changes.ts'
@@ -5,7 +9,7 @@ import type { ConversationsContext } from '../conversations/context.ts'
 import { type Conversations, createConversations } from '../conversations/conversations.ts'
 import type { Delivery } from '../conversations/outbox/delivery.ts'
 import { createEndRun } from '../runs/end-run.ts'
-import type { Handled } from '../conversations/message-run.ts'
+import type { Handled } from '../conversations/message-controls.ts'
 import { createOutbox, type Outbox } from '../conversations/outbox/outbox.ts'
 import type { MessageQueue } from '../conversations/inbox/queue.ts'
 import { createStoreQueue } from '../conversations/inbox/store-queue.ts'
@@ -35,7 +39,7 @@ export type EngineOptions = {
 
 /** Everything that processes messages, for the server and for `coppice chat` without one. */
 export const createEngine = (
-  { context: isolation, provider, keepSpares, platforms }: Workplace,
+  { context: isolation, environments, keepSpares, platforms }: Workplace,
   { deliveries, runTokens, conversation, mayClaim = () => true, onHandled }: EngineOptions,
 ): Engine => {
   const { store, host, self, clock, ids, log, settings, git, home, secrets, failpoint } = isolation
@@ -59,7 +63,7 @@ export const createEngine = (
   const agents = createAgents({ settings, git, clock, ids, self, contextDirectory, ownEnvironment })
   const context: ConversationsContext = {
     isolation,
-    provider,
+    environments,
     queue,
     agents,
     deliveries,

@@ -128,7 +128,7 @@ const run = async (
   refused.push(...failed)
   const schedule = createSchedule({
     context: nonInteractive,
-    provider: workplace.provider,
+    environments: workplace.environments,
     intervalHours: context.settings.cleanupIntervalHours,
     keepSpares: workplace.keepSpares,
     onReport: (codebase, report) => announce(engine, codebase, report),

@@ -1,3 +1,7 @@
+/*
+ * Chat platforms. In: a platform's events. Out: authorised messages for the inbox; and in the other direction replies.
+ * One folder each, one line in `remote.ts`, one conformance suite.
+ */
 import type { IncomingMessage } from '../domain/message.ts'
 import type { Delivery } from '../conversations/outbox/delivery.ts'
 import type { Authorised } from './authorisation.ts'

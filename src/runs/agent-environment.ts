@@ -1,7 +1,7 @@
 import { workLabel } from '../domain/work.ts'
 import { portVariables } from '../isolation/ports.ts'
 import type { RunsContext } from './context.ts'
-import type { Place } from './workspace.ts'
+import type { Workspace } from './workspace.ts'
 import type { RunRequest } from './request.ts'
 
 export type AgentEnvironment = {
@@ -18,7 +18,7 @@ export type AgentEnvironment = {
 export const agentEnvironment = async (
   { isolation, runTokens }: Pick<RunsContext, 'isolation' | 'runTokens'>,
   { codebase, attempt, reportTo }: RunRequest,
-  { directory, environment, trusted }: Place,
+  { directory, environment, trusted }: Workspace,
 ): Promise<AgentEnvironment> => {
   const { platform, conversationId, messageId } = reportTo
   const plain = {

@@ -1,13 +1,13 @@
 import type { Agent } from '../agents/agent.ts'
 import type { IsolationContext } from '../isolation/context.ts'
-import type { Isolation } from '../isolation/isolation.ts'
+import type { Environments } from '../isolation/environments.ts'
 import type { Redact } from '../process/redaction/redact.ts'
 import type { RunTokens } from './tokens.ts'
 
 /** What a run needs. `main.ts` is the only place that makes one. */
 export type RunsContext = {
   readonly isolation: IsolationContext
-  readonly provider: () => Promise<Isolation>
+  readonly environments: () => Promise<Environments>
   /** The agents by name, in the order in which a default is looked for. */
   readonly agents: ReadonlyMap<string, Agent>
   /** Applied to everything an agent prints before anybody reads it or it is recorded. */

@@ -17,12 +17,12 @@ import type { CheckoutChange } from '../domain/checkout-change.ts'
 
 export type EndedRuns = {
   /** Only those with something to tell. */
-  readonly found: readonly EndedRun[]
+  readonly found: readonly EndedRunReport[]
   /** In the transaction that records what is said about them. */
   readonly record: (store: Store) => Promise<void>
 }
 
-export type EndedRun = {
+export type EndedRunReport = {
   /** Processes that are still there; undefined when an answer has named them already. */
   readonly left: Leftovers | undefined
   /** In the shared checkout. */
@@ -30,7 +30,7 @@ export type EndedRun = {
 }
 
 /** Looks at the ended runs of a codebase, for the run that is about to begin there. */
-export const settleEndedRuns = async (context: RunsContext, codebase: Codebase): Promise<EndedRuns> => {
+export const checkEndedRuns = async (context: RunsContext, codebase: Codebase): Promise<EndedRuns> => {
   const watches = (await endedWatches(context)).filter(({ codebaseId }) => codebaseId === codebase.id)
   const settled: Settled[] = []
   for (const watch of watches) settled.push(await settle(context, codebase, watch))
@@ -43,12 +43,12 @@ export const settleEndedRuns = async (context: RunsContext, codebase: Codebase):
 }
 
 /** What was left by a run that was answered has been named in its answer. */
-const newsOf = ({ watch, left, changed }: Settled): EndedRun => ({
+const newsOf = ({ watch, left, changed }: Settled): EndedRunReport => ({
   left: !watch.data.named && isAnythingLeft(left) ? left : undefined,
   changed,
 })
 
-const isNews = ({ left, changed }: EndedRun): boolean => left !== undefined || changed.length > 0
+const isNews = ({ left, changed }: EndedRunReport): boolean => left !== undefined || changed.length > 0
 
 /** Also of those who died over it: whoever recovers the message ends what is left, and this finds what it could not. */
 const endedWatches = async ({ isolation: { store, host } }: RunsContext): Promise<RunWatch[]> =>
@@ -87,7 +87,7 @@ const LONGEST_PAUSE_MS = 600_000
 export type TellLater = (
   store: Store,
   run: Pick<RunWatch, 'id' | 'platform' | 'conversationId' | 'data'>,
-  found: { readonly codebase: Codebase; readonly ended: EndedRun; readonly planted: readonly string[] },
+  found: { readonly codebase: Codebase; readonly ended: EndedRunReport; readonly planted: readonly string[] },
 ) => Promise<void>
 
 /**

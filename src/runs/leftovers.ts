@@ -27,7 +27,7 @@ export const isAnythingLeft = ({ own, unknown, unnamed, problem }: Leftovers): b
 
 export const nothingLeft: Leftovers = { own: [], unknown: [] }
 
-export type EndedRun = {
+export type RunToCheck = {
   readonly mark: RunMark
   /** The agent's own process; undefined when it never came to be. */
   readonly child: ProcessIdentity | undefined
@@ -36,7 +36,7 @@ export type EndedRun = {
 }
 
 /** What a run left running. */
-export const leftoversOf = async (context: Context, run: EndedRun): Promise<Leftovers> => {
+export const leftoversOf = async (context: Context, run: RunToCheck): Promise<Leftovers> => {
   // The demo works in our own process: then nothing that is there came from it.
   if (run.child === undefined || run.child.pid === context.self.pid) return nothingLeft
   try {
@@ -50,14 +50,14 @@ export const leftoversOf = async (context: Context, run: EndedRun): Promise<Left
 
 type Context = Pick<IsolationContext, 'self' | 'log'> & { readonly git: Pick<IsolationContext['git'], 'running'> }
 
-const settled = (context: Context, run: EndedRun): Promise<Leftovers> =>
+const settled = (context: Context, run: RunToCheck): Promise<Leftovers> =>
   retryWhile(isAnythingLeft, async (before) => {
     const found = await lookOnce(context, run)
     const seen = new Set((before ?? found).unknown.map(({ pid }) => pid))
     return { ...found, unknown: found.unknown.filter(({ pid }) => seen.has(pid)) }
   })
 
-const lookOnce = async ({ git, self }: Context, { mark, child, directory }: EndedRun): Promise<Leftovers> => {
+const lookOnce = async ({ git, self }: Context, { mark, child, directory }: RunToCheck): Promise<Leftovers> => {
   const marked = await markedProcesses([mark])
   const rows = (await processTable()).filter(({ zombie }) => !zombie)
   const untouchable = selfAndAncestors(rows, self.pid)

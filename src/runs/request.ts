@@ -8,7 +8,7 @@ import type { Resolution } from '../isolation/resolution.ts'
 import type { LimitReport } from '../isolation/resolution.ts'
 import type { Store } from '../store/store.ts'
 import type { BudgetReached } from './budget.ts'
-import type { EndedRun } from './ended-runs.ts'
+import type { EndedRunReport } from './ended-runs.ts'
 import type { Leftovers } from './leftovers.ts'
 import type { Turns } from './turns.ts'
 import type { CheckoutChange } from '../domain/checkout-change.ts'
@@ -61,7 +61,7 @@ export type RunReporter = {
   /** Before the agent starts: what earlier runs did after their end, and what changed in git's own files since. */
   found(store: Store, found: FoundBefore): Promise<void>
   /** What the two before have told is committed. */
-  told(): void
+  committed(): void
   /** Text and tools as they come, with secrets hidden. */
   event(event: Extract<AgentEvent, { type: 'text' | 'tool' }>): void
   /** For agents that ask before they act. */
@@ -78,7 +78,7 @@ export type Placed = Extract<Resolution, { outcome: 'resolved' }> & {
 }
 
 export type FoundBefore = {
-  readonly ended: readonly EndedRun[]
+  readonly ended: readonly EndedRunReport[]
   readonly planted: readonly string[]
 }
 

@@ -1,3 +1,7 @@
+/*
+ * One run of an agent, for anybody. In: a `RunRequest`: work, codebase, prompt, rules, who asked, where to report. Out:
+ * a `RunResult`. Knows nothing of inboxes or platforms.
+ */
 import type { Agent, AgentEvent, AgentRequest, AgentResult } from '../agents/agent.ts'
 import { chooseAgent } from '../agents/registry.ts'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
@@ -11,7 +15,7 @@ import { budgetReached, recordUsage } from './budget.ts'
 import type { RunsContext } from './context.ts'
 import { releaseLease } from './release-lease.ts'
 import { interruptionOf } from './interruption.ts'
-import { type Place, placeFor } from './workspace.ts'
+import { type Workspace, workspaceFor } from './workspace.ts'
 import type { RunEnd, RunRequest, RunResult } from './request.ts'
 import { sessionFor } from './sessions.ts'
 import { watchRun } from './watch.ts'
@@ -32,7 +36,7 @@ export const runAgent = async (context: RunsContext, asked: RunRequest): Promise
     codebaseDefault: request.codebase.defaultAgent,
     settings: isolation.settings,
   })
-  const place = await placeFor(context, request)
+  const place = await workspaceFor(context, request)
   if ('outcome' in place) return place
   await isolation.failpoint('run.placed')
   const { environment } = place
@@ -66,7 +70,12 @@ const inTurn = async (
   }
 }
 
-const inPlace = async (context: RunsContext, request: RunRequest, agent: Agent, place: Place): Promise<RunResult> => {
+const inPlace = async (
+  context: RunsContext,
+  request: RunRequest,
+  agent: Agent,
+  place: Workspace,
+): Promise<RunResult> => {
   const { isolation } = context
   const { reporter, signal } = request
   const session = await sessionFor(isolation, request.holder, agent.name, place.directory)

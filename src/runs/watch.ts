@@ -6,9 +6,9 @@ import { makeCgroup, removeCgroup } from '../process/cgroup.ts'
 import { type RunMark, runMarkId } from '../process/run-mark.ts'
 import type { RunWatch } from '../store/run-watches.ts'
 import type { RunsContext } from './context.ts'
-import { settleEndedRuns } from './ended-runs.ts'
+import { checkEndedRuns } from './ended-runs.ts'
 import { isAnythingLeft, type Leftovers, leftoversOf } from './leftovers.ts'
-import type { Place } from './workspace.ts'
+import type { Workspace } from './workspace.ts'
 import type { RunEnd, RunRequest } from './request.ts'
 import { changesSince, changesSinceLastLook, type GitLooks, keepLooks, lookAtGit } from './wires/git-looks.ts'
 import { armTripwire, tripped } from './wires/tripwire.ts'
@@ -24,10 +24,10 @@ export type WatchedRun = {
 }
 
 /** Reports what changed since the last look, arms the wires anew and writes down how to find the run's processes. */
-export const watchRun = async (context: RunsContext, request: RunRequest, place: Place): Promise<WatchedRun> => {
+export const watchRun = async (context: RunsContext, request: RunRequest, place: Workspace): Promise<WatchedRun> => {
   const { isolation } = context
   const { codebase, reporter } = request
-  const earlier = await settleEndedRuns(context, codebase)
+  const earlier = await checkEndedRuns(context, codebase)
   const before = await lookAtGit(context, codebase, place.environment)
   const planted = await changesSinceLastLook(context, before)
   const checkout = await armTripwire(isolation, codebase)
@@ -40,7 +40,7 @@ export const watchRun = async (context: RunsContext, request: RunRequest, place:
     await earlier.record(store)
     await store.runWatches.insert(watch)
   })
-  if (hasNews) reporter.told()
+  if (hasNews) reporter.committed()
   await isolation.failpoint('run.watched')
   const { mark } = watch.data
   // Written down first: after a crash the row leads to it.
@@ -51,7 +51,7 @@ export const watchRun = async (context: RunsContext, request: RunRequest, place:
 const newWatch = (
   { isolation, cgroup }: RunsContext,
   { id, attempt, codebase, reportTo: { platform, conversationId, messageId } }: RunRequest,
-  { directory, environment }: Place,
+  { directory, environment }: Workspace,
   checkout: RunWatch['data']['checkout'],
 ): RunWatch => {
   const markId = runMarkId(isolation.home, id, attempt)
@@ -83,7 +83,7 @@ type Armed = {
   readonly watch: RunWatch
   readonly before: GitLooks
   readonly codebase: Codebase
-  readonly place: Place
+  readonly place: Workspace
   readonly mark: RunMark
 }
 

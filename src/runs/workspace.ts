@@ -4,13 +4,13 @@ import { isOwnMessage, isTrusted } from '../domain/trust.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { followed } from '../isolation/moved.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
-import { providerOf } from '../isolation/served-by.ts'
+import { providerOf } from '../isolation/provider-of.ts'
 import type { LimitReport } from '../isolation/resolution.ts'
 import type { RunsContext } from './context.ts'
 import type { RunRequest } from './request.ts'
 
 /** Where the agent works. Without an environment it reads in the shared checkout, and the tripwire watches. */
-export type Place = {
+export type Workspace = {
   readonly directory: string
   /** How a program is started there; undefined: as it is. */
   readonly launch?: Launch
@@ -19,37 +19,37 @@ export type Place = {
   readonly trusted: boolean
 }
 
-export const placeFor = async (
+export const workspaceFor = async (
   context: RunsContext,
   request: RunRequest,
-): Promise<Place | { readonly outcome: 'limit'; readonly report: LimitReport }> => {
+): Promise<Workspace | { readonly outcome: 'limit'; readonly report: LimitReport }> => {
   // A stranger's pull request is read in a worktree of its own, never beside the checkout's secrets.
   const readsHere = !request.needsIsolation && isOwnMessage(request.work, request.hints)
-  const place = readsHere ? await readingPlace(context, request) : undefined
-  return place ?? isolatedPlace(context, request)
+  const place = readsHere ? await readOnlyWorkspace(context, request) : undefined
+  return place ?? isolatedWorkspace(context, request)
 }
 
 /** What only reads needs no environment of its own: the holder's, if it has one, else the checkout. */
-const readingPlace = async (
+const readOnlyWorkspace = async (
   { isolation }: RunsContext,
   { holder, codebase }: RunRequest,
-): Promise<Place | undefined> => {
+): Promise<Workspace | undefined> => {
   const own =
     holder.environmentId === undefined ? undefined : await isolation.store.environments.get(holder.environmentId)
   if (own?.status === 'active') {
     const { environment } = await followed(isolation, codebase, own)
-    return { ...(await placeIn(isolation, environment)), trusted: isTrusted(environment.trust) }
+    return { ...(await workspaceIn(isolation, environment)), trusted: isTrusted(environment.trust) }
   }
   // A bare repository has no files to read: then an environment is made after all.
   const { checkoutPath } = codebase
   return checkoutPath === undefined ? undefined : { directory: checkoutPath, environment: undefined, trusted: true }
 }
 
-const isolatedPlace = async (
-  { isolation, provider }: RunsContext,
+const isolatedWorkspace = async (
+  { isolation, environments }: RunsContext,
   { codebase, work, hints, holder, reportTo, reporter, signal }: RunRequest,
-): Promise<Place | { readonly outcome: 'limit'; readonly report: LimitReport }> => {
-  const resolution = await resolveIsolation(isolation, await provider(), {
+): Promise<Workspace | { readonly outcome: 'limit'; readonly report: LimitReport }> => {
+  const resolution = await resolveIsolation(isolation, await environments(), {
     codebase,
     work,
     hints,
@@ -61,14 +61,14 @@ const isolatedPlace = async (
   const { environment, trusted } = resolution
   const isNew = holder.environmentId !== environment.id
   await isolation.store.transaction((store) => reporter.placed(store, { ...resolution, isNew }))
-  reporter.told()
-  return { ...(await placeIn(isolation, environment)), trusted }
+  reporter.committed()
+  return { ...(await workspaceIn(isolation, environment)), trusted }
 }
 
-const placeIn = async (
+const workspaceIn = async (
   isolation: Pick<IsolationContext, 'providers'>,
   environment: IsolatedEnvironment,
-): Promise<Pick<Place, 'directory' | 'environment' | 'launch'>> => {
+): Promise<Pick<Workspace, 'directory' | 'environment' | 'launch'>> => {
   const provider = await providerOf(isolation, environment)
   return { directory: environment.path, environment, launch: (program) => provider.launch(environment, program) }
 }

@@ -1,3 +1,7 @@
+/*
+ * The HTTP server. In: requests with the token, a run's token or a session's cookie, and signed webhooks. Out: JSON,
+ * the page, and server-sent events.
+ */
 import { createRoute, z } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
 import { toAppError } from '../domain/errors.ts'

@@ -1,3 +1,7 @@
+/*
+ * What is stored. In and out: typed records, each change in one transaction. One implementation for SQLite and
+ * PostgreSQL.
+ */
 import type { Codebase, EnvironmentStatus, IsolatedEnvironment } from '../domain/environment.ts'
 import type { AppError } from '../domain/errors.ts'
 import type { CodebaseId, EnvironmentId, Sha } from '../domain/names.ts'

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { ProviderName } from '../../src/domain/provider-name.ts'
 import { toWork } from '../../src/domain/work.ts'
 import type { Created, IsolationRequest } from '../../src/isolation/provider.ts'
-import { presenceOf, providerOf } from '../../src/isolation/served-by.ts'
+import { presenceOf, providerOf } from '../../src/isolation/provider-of.ts'
 import { writeIn } from '../helpers/repo.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { conversation } from '../isolation/scene.ts'
@@ -149,7 +149,7 @@ describe.concurrent.each(members)('the provider $name', (member) => {
     const { environment } = await created(world, 42)
     const talk = await conversation(world, { environmentId: environment.id })
     const gone = await world.provider.destroy(environment, { trigger: 'command', force: true })
-    expect(gone.outcome === 'removed' && gone.letGo.map(({ id }) => id)).toEqual([talk.id])
+    expect(gone.outcome === 'removed' && gone.detachedConversations.map(({ id }) => id)).toEqual([talk.id])
   })
 
   test('says whether it can adopt, and refuses if it cannot', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { settleInterrupted } from '../../src/isolation/reconcile.ts'
+import { recoverInterrupted } from '../../src/isolation/reconcile.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import type { JournalEntry, JournalKind } from '../../src/store/store.ts'
 import { fingerprint, issue, removed } from '../isolation/scene.ts'
@@ -63,7 +63,7 @@ test.each(required)('an interrupted %s with a field missing or of another kind i
     const id = world.context.ids()
     const data = { ...entry.data, [name]: value }
     await world.context.store.journal.begin({ ...entry, id, data, holder: { ...entry.holder, startTime: 'before' } })
-    const { settled, left } = await settleInterrupted(world.context, world.codebase)
+    const { settled, left } = await recoverInterrupted(world.context, world.codebase)
     expect([settled, said(left).join()]).toEqual([
       [],
       expect.stringMatching(`is unreadable and was left alone: ${name}$`),

@@ -5,7 +5,7 @@ import { type Delivery, DeliveryError } from '../../src/conversations/outbox/del
 import type { Settings } from '../../src/domain/config/settings.ts'
 import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { createEngine, type Engine } from '../../src/main/engine.ts'
 import { reconcileAll } from '../../src/main/reconcile-all.ts'
 import type { Sandbox } from '../helpers/repo.ts'
@@ -22,10 +22,10 @@ export const startEngine = async (context: IsolationContext, double: DoubleAddre
 }
 
 export const engineOf = (context: IsolationContext, double: DoubleAddress): Engine => {
-  const provider = createIsolation(context)
+  const provider = createEnvironments(context)
   const workplace: Workplace = {
     context,
-    provider: async () => provider,
+    environments: async () => provider,
     keepSpares: () => undefined,
     platforms: async () => new Map([['double', { reach: 'server', persistent: false }]]),
     databaseName: 'the database of a test',

@@ -2,11 +2,11 @@ import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { IsolationHints } from '../../src/domain/hints.ts'
 import { sameWork, type Work, toWork } from '../../src/domain/work.ts'
-import { addClone, settleClones } from '../../src/isolation/codebases/clone.ts'
+import { addClone, recoverClones } from '../../src/isolation/codebases/add-clone.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { said } from '../helpers/words.ts'
 
@@ -18,7 +18,7 @@ const create =
   (work: Work, hints: IsolationHints = {}): Operation =>
   async (context, codebase) => {
     const request = { codebase, work, hints, createdBy: 'test', aliases: [toWork('task', 'alias')] }
-    const made = await createIsolation(context).create(request)
+    const made = await createEnvironments(context).create(request)
     if (made.outcome === 'limit') throw new Error('the limit is reached')
     return made.environment
   }
@@ -33,7 +33,7 @@ const remove =
       if (last?.status === 'removed' && sameWork(last.work, work)) return last
       throw new Error('it is neither there nor removed')
     }
-    const removed = await createIsolation(context).destroy(environment, { trigger: 'command', force })
+    const removed = await createEnvironments(context).destroy(environment, { trigger: 'command', force })
     if (removed.outcome !== 'removed') throw new Error(`not removed: ${JSON.stringify(removed)}`)
     return removed.environment
   }
@@ -43,12 +43,12 @@ const restore: Operation = async (context, codebase) => {
   if (live?.status === 'active') return live
   const [point] = await context.store.restorePoints.list(codebase.id)
   if (point === undefined) throw new Error('there is nothing to restore')
-  return (await createIsolation(context).restore(point)).environment
+  return (await createEnvironments(context).restore(point)).environment
 }
 
 /** All that happens at the next start. Answers what had to be left, and why. */
 export const recover = async (context: IsolationContext, codebase: Codebase): Promise<string[]> => {
-  const clones = await settleClones(context)
+  const clones = await recoverClones(context)
   const { left } = await reconcile(context, codebase)
   return [...clones.left, ...said(left)]
 }
@@ -66,7 +66,7 @@ export const operations = {
   clone: (context) => addClone(context, join(context.home, '..', 'origin.git'), { name: 'cloned' }),
   spare: (context, codebase) => keepSpares(context, codebase),
   adopt: (context, codebase) =>
-    createIsolation(context).adopt(codebase, join(context.worktreesBase, '..', 'theirs'), {
+    createEnvironments(context).adopt(codebase, join(context.worktreesBase, '..', 'theirs'), {
       createdBy: 'test',
       aliases: [issue(9)],
     }),

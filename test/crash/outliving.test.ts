@@ -11,7 +11,7 @@ import { appears, gitWrapper, startChild, temporaryOf } from './kill.ts'
 import { type OperationName, operations, recover } from './operations.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { identityWord } from '../../src/domain/process-identity.ts'
-import { settleChild } from '../../src/isolation/children.ts'
+import { endLeftoverGit } from '../../src/isolation/children.ts'
 import { gitStarterVariable } from '../../src/process/git-processes.ts'
 import { identifySync, liveness, selfIdentity } from '../../src/process/identity.ts'
 import type { JournalEntry } from '../../src/store/store.ts'
@@ -154,7 +154,7 @@ describe('git outlives the process that started it', () => {
       const entry = { child: undefined, step: 'adding' } as JournalEntry
       const context = { ...world.context, clock: hurried() }
       const running = `git process ${git.pid} (git cat-file --batch) is still running`
-      expect(await settleChild(context, world.repo.commonDir, entry)).toBe(outcome === 'dead' ? undefined : running)
+      expect(await endLeftoverGit(context, world.repo.commonDir, entry)).toBe(outcome === 'dead' ? undefined : running)
       expect(identity && liveness(identity)).toBe(outcome)
     } finally {
       git.kill('SIGKILL')

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { type GateName, gateNames } from '../../src/domain/removal/gates.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import type { Store } from '../../src/store/store.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { writeIn } from '../helpers/repo.ts'
@@ -126,7 +126,7 @@ describe('a question that cannot be answered removes nothing', () => {
     const refs = [...refsOf(world)]
     const store = (await probe.fail(world, environment)) ?? world.context.store
     const before = fingerprint(environment.path.replace(/\/$/, ''))
-    const provider = createIsolation({ ...world.context, store })
+    const provider = createEnvironments({ ...world.context, store })
     for (const force of [false, true]) {
       const outcome = await provider.destroy(environment, { trigger: 'command', force })
       if (outcome.outcome !== 'refused') throw new Error(`not refused: ${JSON.stringify(outcome)}`)

@@ -379,7 +379,7 @@ const commandLine = async ({ context, provider, codebase }: World, ...argv: stri
     secrets: context.secrets,
     open: async () => ({
       context: { ...context, store: { ...context.store, close: async () => undefined } },
-      provider: async () => provider,
+      environments: async () => provider,
       keepSpares: () => undefined,
       platforms: async () => knownPlatforms,
       databaseName: 'SQLite',

@@ -16,7 +16,7 @@ import { examineCodebase } from '../../src/cli/doctor/records.ts'
 import type { Finding } from '../../src/cli/doctor/finding.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { resolveCodebase } from '../../src/isolation/codebases/codebases.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { type CliWorld, type EnvironmentJson, main, makeCliWorld, project } from '../helpers/cli.ts'
 import { asOrdinaryUser } from '../helpers/ordinary-user.ts'
 import type { TestRepo } from '../helpers/repo.ts'
@@ -240,7 +240,7 @@ describe('doctor names a remedy that works', () => {
     await using _ = { [Symbol.asyncDispose]: () => context.store.close() }
     const codebase = await resolveCodebase(context, { cwd: repo.path })
     const look = async () => (await examineCodebase(context, codebase)).filter(({ state }) => state !== 'ok')
-    const provider = createIsolation(context)
+    const provider = createEnvironments(context)
     const env = withCoppice(world)
     for (const [index, [name, break_]] of faults.entries()) {
       const request = { codebase, work: toWork('issue', String(index + 1)), hints: {}, createdBy: 'test', aliases: [] }

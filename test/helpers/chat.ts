@@ -24,7 +24,7 @@ export type Chat = {
 
 export const chatContext = ({ context, provider }: World, agents: readonly Agent[] = []): ConversationsContext => ({
   isolation: context,
-  provider: async () => provider,
+  environments: async () => provider,
   queue: createStoreQueue({ ...context, endRun: async () => true }),
   agents: new Map(agents.map((agent) => [agent.name, agent])),
   deliveries: new Map(),

@@ -69,7 +69,7 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
     approve: undefined,
     repoConfigs: new Map(),
     onEnvironmentLost: async () => undefined,
-    reap: () => undefined,
+    deleteInBackground: () => undefined,
     failpoint: () => Promise.resolve(),
     ...options.context,
   }

@@ -136,7 +136,7 @@ const recording = ({ context }: World, changes: Changes, accepted: IncomingMessa
 
 const conversationsContext = ({ context, provider }: World, changes: Changes): ConversationsContext => ({
   isolation: context,
-  provider: async () => provider,
+  environments: async () => provider,
   queue: createStoreQueue({ ...context, ids: randomUUID, endRun: async () => true }),
   agents: new Map(),
   deliveries: new Map(),

@@ -7,9 +7,9 @@ import { toCodebaseId } from '../../src/domain/names.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { providers } from '../../src/isolation/providers/registry.ts'
 import { createRepositoryLock } from '../../src/isolation/lock/lock.ts'
-import type { Isolation } from '../../src/isolation/isolation.ts'
+import type { Environments } from '../../src/isolation/environments.ts'
 import { leaveLiveWorktree } from '../../src/isolation/codebases/live-worktree.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { deleteTreeSync } from '../../src/process/files/delete-tree.ts'
 import { allowedEnvironment } from '../../src/process/environment.ts'
 import { selfIdentity } from '../../src/process/identity.ts'
@@ -27,7 +27,7 @@ export type World = {
   readonly repo: TestRepo
   readonly codebase: Codebase
   readonly context: IsolationContext
-  readonly provider: Isolation
+  readonly provider: Environments
   readonly progress: string[]
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -61,7 +61,7 @@ export const makeWorld = async (options: WorldOptions = {}): Promise<World> => {
     repo,
     codebase,
     context,
-    provider: createIsolation(context),
+    provider: createEnvironments(context),
     progress,
     [Symbol.asyncDispose]: async () => {
       await context.store.close()
@@ -101,7 +101,7 @@ export const makeContext = async (
       redact: (text) => text,
       platforms: async () => knownPlatforms,
     }),
-    reap: (paths) => {
+    deleteInBackground: (paths) => {
       for (const path of paths) {
         try {
           deleteTreeSync(path, { leave: leaveLiveWorktree })

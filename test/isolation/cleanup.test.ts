@@ -9,7 +9,7 @@ import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
 import { reportJson } from '../../src/commands/views/json.ts'
 import { freshen } from '../../src/isolation/codebases/base.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { ask, branchExists, conversation, fingerprint, inside, issue, removed, resolved } from './scene.ts'
 import { said } from '../helpers/words.ts'
@@ -25,7 +25,7 @@ const sweep = (world: World, options?: SweepOptions) =>
 
 const withSettings = (world: World, settings: Partial<Settings>): World => {
   const context = { ...world.context, settings: { ...world.context.settings, ...settings } }
-  return { ...world, context, provider: createIsolation(context) }
+  return { ...world, context, provider: createEnvironments(context) }
 }
 
 const names = (rows: readonly { environment: { branch: string } }[]): string[] =>
@@ -558,7 +558,7 @@ describe.concurrent('the sweep', () => {
     const elsewhere = { ...withSettings(world, {}), context: { ...world.context, host: 'another-host' } }
     rmSync(environment.path, { recursive: true })
     mkdirSync(environment.path)
-    await sweep({ ...elsewhere, provider: createIsolation(elsewhere.context) })
+    await sweep({ ...elsewhere, provider: createEnvironments(elsewhere.context) })
     expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
   })
 })

@@ -24,10 +24,10 @@ import { examineCodebase } from '../../src/cli/doctor/records.ts'
 import { resolveCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { onlyHere } from '../../src/isolation/codebases/only-here.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { mergeStatuses } from '../../src/isolation/merge-proof/merge-status.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { followRenames, presenceOf } from '../../src/isolation/served-by.ts'
+import { followRenames, presenceOf } from '../../src/isolation/provider-of.ts'
 import { makeScenarioWorld } from '../crash/arrange.ts'
 import { killAt } from '../crash/kill.ts'
 import { firstCommit } from '../helpers/repo.ts'
@@ -321,7 +321,7 @@ describe.concurrent('what a clone has comes back to the repository', () => {
         if (name === 'remove.intent') rmSync(lock, { force: true })
       },
     }
-    const gone = await createIsolation(context).destroy(made, { trigger: 'command', force: true })
+    const gone = await createEnvironments(context).destroy(made, { trigger: 'command', force: true })
     expect(gone).toMatchObject({ outcome: 'removed', branchDeleted: false })
     expect(world.repo.git('rev-parse', 'issue-1')).toBe(sha)
   })
@@ -511,7 +511,7 @@ describe.concurrent('a clone whose directory is gone', () => {
           if (name === failpoint) throw new Error('crashed')
         },
       }
-      const failing = createIsolation(context).destroy(made, { trigger: 'command', force: true })
+      const failing = createEnvironments(context).destroy(made, { trigger: 'command', force: true })
       expect(await messageOf(failing)).toBe('crashed')
       await reconcile(world.context, world.codebase)
       return (await world.context.store.environments.get(made.id))?.status
@@ -537,7 +537,7 @@ describe.concurrent('a clone that could not be made', () => {
         throw new Error('failed')
       },
     }
-    const failing = ask({ ...world, context, provider: createIsolation(context) }, 'issue', number)
+    const failing = ask({ ...world, context, provider: createEnvironments(context) }, 'issue', number)
     await expect(failing).rejects.toThrow('failed')
     const points = await world.context.store.restorePoints.list(world.codebase.id)
     return { point: points.find(({ contents }) => contents.environment.path === path), isLeft: existsSync(path) }
@@ -989,7 +989,7 @@ describe.concurrent('who serves an environment', () => {
       ...world.context,
       settings: { ...world.context.settings, isolationProvider: 'worktree' as const },
     }
-    const linked = await issue({ ...world, context, provider: createIsolation(context) }, 2)
+    const linked = await issue({ ...world, context, provider: createEnvironments(context) }, 2)
     expect([cloned.provider, linked.provider]).toEqual(['clone', 'worktree'])
     expect([cloned, linked].map(({ path }) => lstatSync(join(path, '.git')).isDirectory())).toEqual([true, false])
     for (const made of [linked, cloned]) {

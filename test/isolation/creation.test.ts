@@ -7,7 +7,7 @@ import type { Codebase } from '../../src/domain/environment.ts'
 import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
 import { taskWork } from '../../src/domain/work.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { writeIn } from '../helpers/repo.ts'
 import { makeContext, makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
@@ -344,7 +344,7 @@ describe.concurrent("a fork's pull request", () => {
       world.repo.git('push', '-q', 'origin', 'main')
       world.repo.git('fetch', '-q')
       push('2\n')
-      const { environment, notices } = await fork({ ...world, context, provider: createIsolation(context) })
+      const { environment, notices } = await fork({ ...world, context, provider: createEnvironments(context) })
       expect(inside(world, environment).has('ran')).toBe(allowed)
       expect(notices.join().includes("don't run in worktrees of forks")).toBe(!allowed)
     }
@@ -646,7 +646,7 @@ describe.concurrent('warm spares', () => {
     await using world = await makeWorld({ settings: { spares: 2 } })
     await keepSpares(world.context, world.codebase)
     const second = await makeContext(world.box, {}, { settings: { spares: 2 } })
-    const other = { ...world, context: second, provider: createIsolation(second) }
+    const other = { ...world, context: second, provider: createEnvironments(second) }
     const made = await Promise.all([1, 2, 3, 4, 5, 6].map((n) => create(n % 2 === 0 ? world : other, n)))
     await second.store.close()
     expect(made.filter((one) => one.outcome === 'created' && one.fromSpare)).toHaveLength(2)

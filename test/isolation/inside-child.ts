@@ -7,11 +7,11 @@ import { examineHome } from '../../src/cli/doctor/records.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { AppError, toAppError } from '../../src/domain/errors.ts'
 import { removeWorktreeRecord } from '../../src/git/worktree-remove.ts'
-import { addClone } from '../../src/isolation/codebases/clone.ts'
+import { addClone } from '../../src/isolation/codebases/add-clone.ts'
 import { removeCodebase } from '../../src/isolation/codebases/remove.ts'
 import type { RemoveOutcome } from '../../src/isolation/provider.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { cleanupToMakeRoom } from '../../src/isolation/room.ts'
+import { cleanupToMakeRoom } from '../../src/isolation/make-room.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { discardDirectory } from '../../src/isolation/trash/trash.ts'
 import { deleteTreeSync } from '../../src/process/files/delete-tree.ts'
@@ -202,7 +202,7 @@ await inWorld({}, async (world) => {
   }
   let reached = (): void => undefined
   const dead: World = { ...world, context: { ...world.context, self, failpoint } }
-  const { createIsolation } = await import('../../src/isolation/isolation.ts')
+  const { createEnvironments: createIsolation } = await import('../../src/isolation/environments.ts')
   const whole: (() => boolean)[] = []
   for (const [number, kind] of kinds.entries()) {
     const arrived = new Promise<void>((resolve) => {
@@ -332,7 +332,7 @@ if (canMount) {
   const failpoint = async (name: string): Promise<void> => {
     if (name === interrupt) throw new Error('interrupted')
   }
-  await inWorld({ context: { failpoint, reap: () => undefined } }, async (world) => {
+  await inWorld({ context: { failpoint, deleteInBackground: () => undefined } }, async (world) => {
     const { context, codebase, provider } = world
     const environment = await issue(world, 1)
     const directory = dirname(environment.path)
@@ -351,8 +351,8 @@ if (canMount) {
     if (answer.outcome === 'removed' && answer.restorePoint !== undefined) {
       const { environment: back } = await provider.restore(answer.restorePoint)
       more['restored on a mount'] = inside(world, back).read('precious')
-      const reap = (paths: readonly string[]): void => paths.forEach((path) => deleteTreeSync(path))
-      await reconcile({ ...context, reap }, codebase)
+      const deleteInBackground = (paths: readonly string[]): void => paths.forEach((path) => deleteTreeSync(path))
+      await reconcile({ ...context, deleteInBackground }, codebase)
       more['emptied on a mount'] = readdirSync(join(directory, '.trash')).join()
       mkdirSync(world.box.path('elsewhere'))
       execFileSync('mount', ['--bind', world.box.path('elsewhere'), join(directory, '.trash')])

@@ -23,7 +23,7 @@ import { findRestorePoint } from '../../src/isolation/find.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
 import { presenceOf } from '../../src/isolation/providers/worktree/presence.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { openStore } from '../../src/store/open.ts'
 import { makeContext, makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { conversation, inside, issue, messageOf, remove, removed } from './scene.ts'
@@ -167,7 +167,7 @@ describe('a repository that was renamed', () => {
         if (name === 'remove.moved' || name === 'undo-remove.back') throw new Error('killed')
       },
     }
-    const broken = { ...world, provider: createIsolation(failing) }
+    const broken = { ...world, provider: createEnvironments(failing) }
     await expect(remove(broken, made, { force: true })).rejects.toThrow('killed')
     renameSync(world.repo.path, world.box.path('new'))
     const found = await at(world, world.box.path('new'))

@@ -11,7 +11,7 @@ import { addCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { findEnvironment } from '../../src/isolation/find.ts'
 import { presenceOf } from '../../src/isolation/providers/worktree/presence.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { openStore } from '../../src/store/open.ts'
 import { makeContext, makeWorld, type World } from '../helpers/world.ts'
@@ -276,7 +276,7 @@ describe('adopting', () => {
     const inHome = async (host: string, path: string): Promise<IsolatedEnvironment> => {
       const context = await makeContext(world.box, { host }, { store })
       const { codebase } = await addCodebase(context, world.repo.path, '/')
-      return createIsolation(context).adopt(codebase, path, { createdBy: 'cli', aliases: [], claim: true })
+      return createEnvironments(context).adopt(codebase, path, { createdBy: 'cli', aliases: [], claim: true })
     }
     const refused = `${one.path} was created with another Coppice home, which may delete it`
     expect(await messageOf(inHome('other', one.path))).toBe(refused)
@@ -336,7 +336,7 @@ describe('a removal that nobody will finish', () => {
         if (name === 'remove.saved' || name === 'undo-remove.back') throw new Error('the disk is on fire')
       },
     }
-    const { createIsolation } = await import('../../src/isolation/isolation.ts')
+    const { createEnvironments: createIsolation } = await import('../../src/isolation/environments.ts')
     const broken = { ...world, context: failing, provider: createIsolation(failing) }
     await expect(remove(broken, made)).rejects.toThrow('the disk is on fire')
     expect((await row(world, made)).status).toBe('removing')

@@ -24,7 +24,7 @@ import { taskWork } from '../../src/domain/work.ts'
 import type { Git } from '../../src/git/door.ts'
 import { toBranchName } from '../../src/domain/names.ts'
 import { type Sandbox, type TestRepo, writeIn } from '../helpers/repo.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
   branchExists,
@@ -340,7 +340,7 @@ printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:%s\\nsize %s\\n'
         return { exitCode, stdoutBytes, stdout, stderr: warning }
       },
     }
-    const outcome = await createIsolation({ ...world.context, git }).destroy(environment, {
+    const outcome = await createEnvironments({ ...world.context, git }).destroy(environment, {
       trigger: 'command',
       force: true,
     })
@@ -618,7 +618,7 @@ describe.concurrent('records', () => {
     await using _ = world
     const context = { ...world.context, worktreesBase: join(world.repo.path, 'inside') }
     const request = { codebase: world.codebase, work: taskWork('x'), hints: {}, createdBy: 'test', aliases: [] }
-    await expect(createIsolation(context).create(request)).rejects.toThrow(/inside the repository itself/)
+    await expect(createEnvironments(context).create(request)).rejects.toThrow(/inside the repository itself/)
     expect(world.repo.git('status', '--short')).toBe('')
   })
 })

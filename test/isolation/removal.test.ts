@@ -6,7 +6,7 @@ import { listWithFacts } from '../../src/isolation/facts.ts'
 import { findEnvironment } from '../../src/isolation/find.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import type { Conversation } from '../../src/store/store.ts'
 import type { Sandbox } from '../helpers/repo.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
@@ -261,7 +261,7 @@ describe.concurrent('holds of conversations', () => {
     const asker = await conversation(world, { environmentId: environment.id })
     const other = await conversation(world, { environmentId: environment.id })
     const gone = await removed(world, environment, { force: true, askedBy: asker.id })
-    expect(gone.letGo.map(({ id }) => id)).toEqual([other.id])
+    expect(gone.detachedConversations.map(({ id }) => id)).toEqual([other.id])
     for (const { platform, conversationId } of [asker, other]) {
       const after = await world.context.store.conversations.find(platform, conversationId)
       expect(after?.environmentId).toBeUndefined()
@@ -279,7 +279,7 @@ describe.concurrent('holds of conversations', () => {
     const failpoint = async (name: string): Promise<void> => {
       if (name === 'remove.forgotten') throw new Error('interrupted')
     }
-    const interrupted = createIsolation({ ...world.context, failpoint })
+    const interrupted = createEnvironments({ ...world.context, failpoint })
     await interrupted.destroy(environment, { trigger: 'command', force: true }).catch(() => undefined)
     await reconcile(world.context, world.codebase)
     expect((await world.context.store.environments.get(environment.id))?.status).toBe('removed')
@@ -634,7 +634,7 @@ describe.concurrent('removal', () => {
     const before = fingerprint(world.repo.path)
     const outcome = await remove(world, environment)
     expect(outcome).toMatchObject({ outcome: 'released', environment: { status: 'released' } })
-    expect(outcome.outcome === 'released' && outcome.letGo.map(({ id }) => id)).toEqual([other.id])
+    expect(outcome.outcome === 'released' && outcome.detachedConversations.map(({ id }) => id)).toEqual([other.id])
     expect(fingerprint(world.repo.path)).toBe(before)
     expect(readFileSync(join(tree.path, 'draft'), 'utf8')).toBe('draft\n')
     expect(await messageOf(remove(world, environment))).toContain('already gone')

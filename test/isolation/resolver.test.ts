@@ -1,11 +1,11 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { presenceOf } from '../../src/isolation/served-by.ts'
+import { presenceOf } from '../../src/isolation/provider-of.ts'
 import { describe, expect, test } from 'vitest'
 import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { limitMessage } from '../../src/commands/views/limit.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { makeContext, makeWorld, type World } from '../helpers/world.ts'
 import {
   ask,
@@ -330,7 +330,7 @@ describe.concurrent('5. room', () => {
     const settings = { worktreesPerCodebase: 5 }
     await using world = await makeWorld({ settings })
     const second = await makeContext(world.box, {}, { settings })
-    const other = { ...world, context: second, provider: createIsolation(second) }
+    const other = { ...world, context: second, provider: createEnvironments(second) }
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, i) => ask(i % 2 === 0 ? world : other, 'issue', i + 1)),
     )
@@ -344,7 +344,7 @@ describe.concurrent('5. room', () => {
   test('ten messages for one work at once make one environment', async () => {
     await using world = await makeWorld()
     const second = await makeContext(world.box, {})
-    const other = { ...world, context: second, provider: createIsolation(second) }
+    const other = { ...world, context: second, provider: createEnvironments(second) }
     const answers = await Promise.allSettled(
       Array.from({ length: 10 }, (_, i) => resolved(i % 2 === 0 ? world : other, 'issue', 42)),
     )

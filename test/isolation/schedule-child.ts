@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createSchedule } from '../../src/cleanup/schedule.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { reopen } from '../helpers/reopen.ts'
 import { makeContext } from '../helpers/world.ts'
 
@@ -16,7 +16,7 @@ const { root, task } = JSON.parse(process.argv[2] ?? '') as ScheduleOrder
 const context = await makeContext(reopen(root), {})
 const schedule = createSchedule({
   context,
-  provider: async () => createIsolation(context),
+  environments: async () => createEnvironments(context),
   intervalHours: 6,
   onReport: async () => {
     if (task !== 'hold') return

@@ -7,7 +7,7 @@ import { afterEach, expect, test } from 'vitest'
 import { createSchedule, type Cycle, type Schedule, type ScheduleOptions } from '../../src/cleanup/schedule.ts'
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toCodebaseId } from '../../src/domain/names.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { discardDirectory } from '../../src/isolation/trash/trash.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import type { InboxMessage, Reply } from '../../src/store/store.ts'
@@ -21,7 +21,7 @@ const day = 24 * 60 * 60 * 1000
 const scheduleOf = (world: World, more: Partial<ScheduleOptions> = {}): Schedule =>
   createSchedule({
     context: world.context,
-    provider: async () => createIsolation(world.context),
+    environments: async () => createEnvironments(world.context),
     intervalHours: 6,
     onReport: () => undefined,
     keepSpares: () => undefined,

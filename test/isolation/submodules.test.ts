@@ -5,7 +5,7 @@ import { toRepoPath } from '../../src/domain/names.ts'
 import { askRemoteRefs } from '../../src/git/remote-refs.ts'
 import { listWithFacts } from '../../src/isolation/facts.ts'
 import { isClean } from '../../src/domain/removal/uncommitted.ts'
-import { vouchFor } from '../../src/isolation/providers/checkout/vouch.ts'
+import { trustEnvironment } from '../../src/isolation/providers/checkout/trust-environment.ts'
 import { type TestRepo, writeIn } from '../helpers/repo.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
 import { type Inside, inside, issue, refusal, remove, removed, resolved, thereAndBack } from './scene.ts'
@@ -171,7 +171,7 @@ describe.concurrent('submodules', () => {
       expect(tree.has('lib/lib.c')).toBe(false)
       const lib = inside(world, { path: join(tree.path, 'lib') })
       work(tree, lib)
-      const { notices } = inWords(await vouchFor(world.context, world.codebase, environment))
+      const { notices } = inWords(await trustEnvironment(world.context, world.codebase, environment))
       expect(tree.read('other/deep/deep.c')).toBe('int x;\n')
       return { tree, lib, notices }
     }

@@ -3,9 +3,9 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deleteCommand } from '../../src/cli/commands/delete.ts'
 import { examineHome } from '../../src/cli/doctor/records.ts'
-import { settleClones } from '../../src/isolation/codebases/clone.ts'
+import { recoverClones } from '../../src/isolation/codebases/add-clone.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { discardDirectory } from '../../src/isolation/trash/trash.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
 import { inside, issue, messageOf, remove, removed } from './scene.ts'
@@ -101,7 +101,7 @@ describe('what a person put into the trash is never deleted', () => {
   test.each(strangers)('%s', async (_, put) => {
     const path = put()
     await reconcile(world.context, world.codebase)
-    await settleClones(world.context)
+    await recoverClones(world.context)
     expect(await deleteInBackground(path)).toEqual({ deleted: 0 })
     expect(existsSync(join(path, 'gold'))).toBe(true)
   })
@@ -116,7 +116,7 @@ describe('what a person put into the trash is never deleted', () => {
 test('what was given up goes, also when a new worktree has the name of its record', async () => {
   const reaped: string[] = []
   const context = { ...world.context, reap: (paths: readonly string[]) => void reaped.push(...paths) }
-  const slow: World = { ...world, context, provider: createIsolation(context) }
+  const slow: World = { ...world, context, provider: createEnvironments(context) }
   const environment = await issue(slow, 2)
   await removed(slow, environment)
   expect((await issue(slow, 2)).path).toBe(environment.path)

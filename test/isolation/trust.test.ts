@@ -12,7 +12,7 @@ import { knownPlatforms } from '../../src/platforms/capabilities.ts'
 import { keepRecognisable } from '../../src/isolation/codebases/recognise.ts'
 import { removeCodebase } from '../../src/isolation/codebases/remove.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
-import { vouchFor } from '../../src/isolation/providers/checkout/vouch.ts'
+import { trustEnvironment } from '../../src/isolation/providers/checkout/trust-environment.ts'
 import { followPullRequest } from '../../src/isolation/providers/checkout/follow.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
@@ -266,7 +266,7 @@ describe.concurrent('a head that moves', () => {
     world.repo.git('push', '-q', 'origin', `${first}:refs/pull/7/head`)
     const hints = { isForkPR: true, prSha: first }
     const { environment } = await resolved(world, 'pr', 7, { hints })
-    await vouchFor(world.context, world.codebase, environment)
+    await trustEnvironment(world.context, world.codebase, environment)
     expect(gets(world, await resolved(world, 'pr', 7, { hints }))).toEqual(all)
     const second = strange(world, 'second', first)
     world.repo.git('push', '-q', 'origin', `${second}:refs/pull/7/head`)
@@ -421,7 +421,7 @@ describe.concurrent('an adopted worktree', () => {
     const adopted = await world.provider.adopt(world.codebase, path, { createdBy: 'test', aliases: [] })
     expect(adopted.trust).toBe(isTrusted ? 'own' : 'unproven')
     if (isTrusted) return
-    await vouchFor(world.context, world.codebase, adopted)
+    await trustEnvironment(world.context, world.codebase, adopted)
     expect((await world.context.store.environments.get(adopted.id))?.trust).toBe('vouched')
     // It is a person's own: nothing of ours is put into it.
     expect(readdirSync(path)).not.toContain('.env')
@@ -707,7 +707,7 @@ describe('what a person vouched for is a commit', () => {
     const push = (head: string) => world.repo.git('push', '-q', 'origin', `${head}:refs/pull/${number}/head`)
     push(first)
     const { environment } = await resolved(world, 'pr', number, { hints: { isForkPR: true, prSha: first } })
-    await vouchFor(world.context, world.codebase, environment)
+    await trustEnvironment(world.context, world.codebase, environment)
     move(inside(world, environment), next)
     const ours = holder({ id: 'ours', environmentId: environment.id })
     const trusted = async (prSha?: string): Promise<boolean> => {
@@ -720,7 +720,7 @@ describe('what a person vouched for is a commit', () => {
     expect(await trusted(next)).toBe(false)
     const row = await world.context.store.environments.get(environment.id)
     if (row === undefined) throw new Error('no row')
-    expect((await vouchFor(world.context, world.codebase, row)).wasTrusted).toBe(isVouched)
+    expect((await trustEnvironment(world.context, world.codebase, row)).wasTrusted).toBe(isVouched)
     expect(await trusted()).toBe(true)
   })
 })
@@ -731,20 +731,20 @@ test('a person vouches for a worktree: it gets what it was denied, and a setup t
   world.repo.git('push', '-q', 'origin', `${theirs}:refs/pull/7/head`)
   const { environment } = await resolved(world, 'pr', 7)
   const refused = { ...world.context, approve: () => Promise.reject(new Error('the terminal is gone')) }
-  await expect(vouchFor(refused, world.codebase, environment)).rejects.toThrow('the terminal is gone')
+  await expect(trustEnvironment(refused, world.codebase, environment)).rejects.toThrow('the terminal is gone')
   expect((await world.context.store.environments.get(environment.id))?.trust).toBe('unproven')
   const atRelease: unknown[] = []
   const failpoint = async (name: string): Promise<void> => {
     if (name === 'lease.released') atRelease.push((await world.context.store.environments.get(environment.id))?.trust)
   }
-  const vouched = await vouchFor({ ...world.context, failpoint }, world.codebase, environment)
+  const vouched = await trustEnvironment({ ...world.context, failpoint }, world.codebase, environment)
   expect(vouched).toMatchObject({ ranSetup: true, commit: theirs, notices: [] })
   // Once the lease is released, the head can move to a commit that nobody has looked at.
   expect(atRelease).toEqual(['vouched'])
   expect(gets(world, await resolved(world, 'pr', 7, { hints: { prSha: theirs } }))).toEqual(all)
   const row = await world.context.store.environments.get(environment.id)
   expect(row?.vouchedSha).toBe(theirs)
-  const again = await vouchFor(world.context, world.codebase, row ?? environment)
+  const again = await trustEnvironment(world.context, world.codebase, row ?? environment)
   expect(again.wasTrusted).toBe(true)
 })
 
@@ -783,14 +783,14 @@ describe('nobody vouches for', () => {
       const failpoint = async (name: string): Promise<void> => {
         if (name === 'lease.recorded') commit(world, environment)
       }
-      return vouchFor({ ...world.context, failpoint }, world.codebase, environment)
+      return trustEnvironment({ ...world.context, failpoint }, world.codebase, environment)
     },
     'during setup': (world, environment) => {
       const approve = async (): Promise<boolean> => {
         commit(world, environment)
         return true
       }
-      return vouchFor({ ...world.context, approve }, world.codebase, environment)
+      return trustEnvironment({ ...world.context, approve }, world.codebase, environment)
     },
   }
   const trust = ({ context, provider, repo }: World, { branch }: IsolatedEnvironment): Promise<unknown> =>
@@ -802,7 +802,7 @@ describe('nobody vouches for', () => {
       signal: new AbortController().signal,
       open: async () => ({
         context,
-        provider: async () => provider,
+        environments: async () => provider,
         keepSpares: () => undefined,
         platforms: async () => knownPlatforms,
         databaseName: 'SQLite',
@@ -826,17 +826,17 @@ describe('nobody vouches for', () => {
       files,
     } = await refused(async (world, environment) => {
       using sleeper = await program('sleep', ['1000'], { cwd: environment.path })
-      const named = await messageOf(vouchFor(world.context, world.codebase, environment))
+      const named = await messageOf(trustEnvironment(world.context, world.codebase, environment))
       throw new Error(named.replace(String(sleeper.pid), 'PID'))
     })
     await using _ = world
     expect(message).toBe("didn't trust pr-7-review: process PID (sleep) is inside it")
     expect([recorded, files]).toEqual(['unproven', false])
     const lease = await acquireLease(world.context, world.codebase, environment, { purpose: 'agent run for slack' })
-    const used = await messageOf(vouchFor(world.context, world.codebase, environment))
+    const used = await messageOf(trustEnvironment(world.context, world.codebase, environment))
     expect(used).toContain("didn't trust pr-7-review: in use: agent run for slack")
     await lease.release()
-    await vouchFor(world.context, world.codebase, environment)
+    await trustEnvironment(world.context, world.codebase, environment)
     expect(inside(world, environment).has('.env')).toBe(true)
   })
 })
@@ -846,7 +846,7 @@ test('vouching for a worktree whose setup nobody approved says what it got and w
   const commit = strange(world, 'theirs')
   world.repo.git('push', '-q', 'origin', `${commit}:refs/pull/7/head`)
   const { environment } = await resolved(world, 'pr', 7)
-  expect(inWords(await vouchFor(world.context, world.codebase, environment))).toEqual({
+  expect(inWords(await trustEnvironment(world.context, world.codebase, environment))).toEqual({
     wasTrusted: false,
     commit,
     copied: 1,

@@ -10,7 +10,7 @@ import type { IsolationContext } from '../../src/isolation/context.ts'
 import type { RemoveOptions, RemoveOutcome } from '../../src/isolation/provider.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { said } from '../helpers/words.ts'
 import { describeReason } from '../../src/commands/views/reasons.ts'
@@ -55,7 +55,7 @@ export const perform = async (context: IsolationContext, operation: Operation): 
 
 const run = async (context: IsolationContext, operation: Operation): Promise<Outcome> => {
   const { store } = context
-  const provider = createIsolation(context)
+  const provider = createEnvironments(context)
   const codebase = await store.codebases.get(toCodebaseId('project-id'))
   if (codebase === undefined) throw new Error('no codebase')
   switch (operation.kind) {

@@ -1,4 +1,4 @@
-import { settleInterrupted } from '../../src/isolation/reconcile.ts'
+import { recoverInterrupted } from '../../src/isolation/reconcile.ts'
 import { execFileSync } from 'node:child_process'
 import {
   existsSync,
@@ -20,7 +20,7 @@ import { toCodebaseId } from '../../src/domain/names.ts'
 import { readStatus } from '../../src/git/status.ts'
 import { presenceOf } from '../../src/isolation/providers/worktree/presence.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { type Chat, makeChat } from '../helpers/chat.ts'
 import { type Heartbeat, startHeartbeat } from '../helpers/heartbeat.ts'
 import { writeIn } from '../helpers/repo.ts'
@@ -55,7 +55,7 @@ beforeAll(async () => {
   // Git that waits is found after a tenth of a second: the look is the same as after one.
   const git = made.box.git({ home: made.context.home, patienceMs: 100 })
   const context = { ...made.context, git }
-  world = { ...made, context, provider: createIsolation(context) }
+  world = { ...made, context, provider: createEnvironments(context) }
   chat = await makeChat(world)
   victim = await created(world, 'victim')
   await context.store.conversations.update((await chat.conversation()).id, { environmentId: victim.id })
@@ -180,7 +180,7 @@ const damage = async (): Promise<string[]> => {
   const { store, host } = world.context
   const running = await stillRunning()
   // One whose making failed while a git was still at its end was left to it; any command undoes it.
-  await settleInterrupted(world.context, world.codebase)
+  await recoverInterrupted(world.context, world.codebase)
   const row = await store.environments.get(victim.id)
   const presence = await presenceOf(world.codebase, victim)
   const made = await store.environments.liveByPath(host, join(dirname(victim.path), 'task-another'))

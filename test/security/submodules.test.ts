@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createIsolation } from '../../src/isolation/isolation.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { certificate, type HttpsGit, publish, serveGit } from '../helpers/https-git.ts'
 import type { Sandbox } from '../helpers/repo.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
@@ -88,7 +88,7 @@ const withToken = (): World => {
   const { context, box } = world
   const git = box.git({ home: context.home, token: { host: server.host, secret: 'our-token-0123456789' } })
   const own = { ...context, git }
-  return { ...world, context: own, provider: createIsolation(own) }
+  return { ...world, context: own, provider: createEnvironments(own) }
 }
 
 /** Where curl and git find credentials by themselves. */

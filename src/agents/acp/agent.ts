@@ -1,3 +1,7 @@
+/*
+ * Agents that use the Agent Client Protocol. In: a request, and the command from the settings. Out: the agent's updates
+ * as events. The files and terminals that it asks for stay inside the worktree.
+ */
 import type { AcpAgentOptions } from './options.ts'
 import { findProgram } from '../../process/find-program.ts'
 import type { Agent, AgentAvailability } from '../agent.ts'

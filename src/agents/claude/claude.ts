@@ -1,3 +1,6 @@
+/*
+ * Claude Code. In: a request. Out: its JSON lines as events, then the reply, the session and the usage.
+ */
 import type { Clock, Ids } from '../../domain/clock.ts'
 import type { ClaudePermissionMode } from '../../domain/config/agents.ts'
 import type { Agent, AgentAvailability, AgentRequest, AgentResult } from '../agent.ts'

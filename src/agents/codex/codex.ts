@@ -1,3 +1,6 @@
+/*
+ * Codex. In: a request. Out: its JSON lines as events, then the reply, the session and the usage.
+ */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock, Ids } from '../../domain/clock.ts'

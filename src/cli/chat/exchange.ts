@@ -1,3 +1,6 @@
+/*
+ * `coppice chat`. In: a message. Out: its replies, from a running server or from this process.
+ */
 import type { Change } from '../../conversations/changes.ts'
 import type { HistoryEntry } from '../../platforms/history.ts'
 

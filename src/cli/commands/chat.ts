@@ -109,7 +109,7 @@ const shownText = ({ role, text }: Pick<HistoryEntry, 'role' | 'text'>): string 
 
 const toText = ({ answers, wasShown, isNew, conversationId, isCommand }: ChatResult, view: View): string => {
   const rest = answers.filter((answer) => !wasShown(answer)).map((answer) => printable(shownText(answer)))
-  const goOn = view.say(`chat --conversation ${shellWord(conversationId)} "…"`)
+  const goOn = view.commandText(`chat --conversation ${shellWord(conversationId)} "…"`)
   return [...rest, ...(isNew && !isCommand ? [view.paint('dim', `Continue with: ${goOn}`)] : [])].join('\n')
 }
 

@@ -1,12 +1,12 @@
 import { resolveCodebase } from '../../isolation/codebases/codebases.ts'
 import { type Trusted, trustCodebase } from '../../isolation/codebases/remove.ts'
-import { type Call, command, standsIn } from '../../commands/command.ts'
+import { type Call, command, cwdOf } from '../../commands/command.ts'
 import { codebaseJson } from '../../commands/views/json.ts'
 import { printable, type View } from '../../commands/views/view.ts'
 
 const run = async (call: Call): Promise<Trusted> => {
   const { context } = await call.open()
-  const codebase = await resolveCodebase(context, { name: call.words[0], cwd: standsIn(call), signal: call.signal })
+  const codebase = await resolveCodebase(context, { name: call.words[0], cwd: cwdOf(call), signal: call.signal })
   return trustCodebase(context, codebase)
 }
 

@@ -1,13 +1,13 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
 import { counted } from '../../domain/words.ts'
-import { settleClones } from '../../isolation/codebases/clone.ts'
+import { recoverClones } from '../../isolation/codebases/add-clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { movedNotice } from '../../isolation/moved.ts'
 import { reconcile } from '../../isolation/reconcile.ts'
 import { repositoryState } from '../../isolation/codebases/repository-place.ts'
 import { resolveCodebase } from '../../isolation/codebases/codebases.ts'
-import { type Call, command, isSet, standsIn, type Workplace } from '../../commands/command.ts'
+import { type Call, command, isSet, cwdOf, type Workplace } from '../../commands/command.ts'
 import { type Finding, fix, problem } from '../doctor/finding.ts'
 import { examineMachine } from '../doctor/machine.ts'
 import { examineCodebase, examineHome } from '../doctor/records.ts'
@@ -45,7 +45,7 @@ const codebasesOf = async (call: Call, { context }: Workplace): Promise<Codebase
   if (call.codebase === undefined) return context.store.codebases.list(context.host)
   const named = await context.store.codebases.byName(context.host, call.codebase)
   // One whose repository is gone is what somebody may ask about.
-  return [named ?? (await resolveCodebase(context, { name: call.codebase, cwd: standsIn(call) }))]
+  return [named ?? (await resolveCodebase(context, { name: call.codebase, cwd: cwdOf(call) }))]
 }
 
 type Repaired = { readonly fixed: readonly string[]; readonly failed: readonly Finding[] }
@@ -54,7 +54,7 @@ type Repaired = { readonly fixed: readonly string[]; readonly failed: readonly F
 const repair = async (context: IsolationContext, codebases: readonly Codebase[]): Promise<Repaired> => {
   const fixed: string[] = []
   const failed: Finding[] = []
-  const clones = await settleClones(context)
+  const clones = await recoverClones(context)
   if (clones.settled > 0) fixed.push(`cleared ${counted(clones.settled, 'interrupted clone')}`)
   for (const codebase of codebases) {
     const { name } = codebase

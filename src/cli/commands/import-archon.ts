@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { type Call, command, isSet, standsIn } from '../../commands/command.ts'
+import { type Call, command, isSet, cwdOf } from '../../commands/command.ts'
 import { aligned, printable, tilde, type View } from '../../commands/views/view.ts'
 import { importArchon } from '../../conversations/import-archon/import.ts'
 import type { ImportKind, ImportReport } from '../../conversations/import-archon/report.ts'
@@ -11,12 +11,12 @@ import { type ArchonTarget, readArchon } from '../../store/archon/archon.ts'
 const variable = 'ARCHON_DATABASE_URL'
 
 const run = async (call: Call): Promise<ImportReport> => {
-  const { context, provider } = await call.open()
+  const { context, environments } = await call.open()
   const target = await targetOf(call, context.ownEnvironment?.[variable])
   if ('postgresUrl' in target) context.secrets.add(...passwordsIn(target.postgresUrl))
   context.progress("reading Archon's database")
   const archon = await readArchon(target, context.home)
-  const report = await importArchon(context, await provider(), archon, {
+  const report = await importArchon(context, await environments(), archon, {
     dryRun: isSet(call.values, 'dry-run'),
     signal: call.signal,
   })
@@ -43,7 +43,7 @@ const targetOf = async (call: Call, given: string | undefined): Promise<ArchonTa
     // Not repeated: whatever it is, there may be a password in it.
     throw new AppError('usage', 'not a file or a postgres:// URL')
   }
-  return { sqliteFile: resolve(standsIn(call), text) }
+  return { sqliteFile: resolve(cwdOf(call), text) }
 }
 
 const hasPassword = (text: string): boolean => /^[a-z]+:\/\/[^:/]*:.+@|[?&]password=/i.test(text)

@@ -1,5 +1,5 @@
 import { toCodebaseId } from '../../domain/names.ts'
-import { keepSpares } from '../../isolation/isolation.ts'
+import { keepSpares } from '../../isolation/environments.ts'
 import { command } from '../../commands/command.ts'
 
 /** Started in the background after a creation, so that the next one is a rename. Nobody reads what it says. */

@@ -42,7 +42,7 @@ const isReady = ({ checks }: SetupResult): boolean => checks.every(({ passed }) 
 
 const toText = (result: SetupResult, view: View): string => {
   const { platform, file, set, checks } = result
-  const { paint, columns = 100, say } = view
+  const { paint, columns = 100, commandText } = view
   const descriptor = anyDescriptor(platform)
   const { steps, paste } = descriptor.guide
   const title = (text: string): string => paint('bold', text)
@@ -70,7 +70,7 @@ const toText = (result: SetupResult, view: View): string => {
     ]),
     '',
     isReady(result)
-      ? `${paint('green', 'Ready.')} Run ${say('serve')} to connect; ${say('platforms')} shows the status.`
+      ? `${paint('green', 'Ready.')} Run ${commandText('serve')} to connect; ${commandText('platforms')} shows the status.`
       : paint('yellow', 'Not ready yet. Fix the failed checks, then run this again.'),
   ].join('\n')
 }

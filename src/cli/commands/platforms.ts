@@ -81,7 +81,7 @@ const styles = {
 } as const satisfies Record<PlatformRow['state'], Cell['style']>
 
 const toText = ({ server, platforms }: PlatformsResult, view: View): string => {
-  const { now, paint, say } = view
+  const { now, paint, commandText } = view
   const when = (at: number | undefined): Cell => ({ text: at === undefined ? '' : ago(at, now), style: 'dim' })
   const rows = platforms.map(({ platform, state, since, lastMessageAt, lastError }): Cell[] => [
     { text: platform, style: 'bold' },
@@ -91,7 +91,7 @@ const toText = ({ server, platforms }: PlatformsResult, view: View): string => {
     { text: printable(lastError ?? '') },
   ])
   const hint = platforms.some(({ state }) => state === 'not configured')
-    ? [paint('dim', `Set one up with ${say('platforms setup <name>')}`)]
+    ? [paint('dim', `Set one up with ${commandText('platforms setup <name>')}`)]
     : []
   return [
     table(['PLATFORM', 'STATE', 'SINCE', 'LAST MESSAGE', 'LAST ERROR'], rows, view),

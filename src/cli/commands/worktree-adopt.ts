@@ -10,7 +10,7 @@ import { codebaseAround } from '../../isolation/codebases/codebases.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { findEnvironment } from '../../isolation/find.ts'
 import { followed } from '../../isolation/moved.ts'
-import { type Call, command, standsIn } from '../../commands/command.ts'
+import { type Call, command, cwdOf } from '../../commands/command.ts'
 import { resolveTargetForWrite } from '../../commands/target.ts'
 import { environmentJson } from '../../commands/views/json.ts'
 import { shellWord } from '../../domain/shell-word.ts'
@@ -25,15 +25,15 @@ const run = async (call: Call): Promise<AdoptResult> => {
   const isKnown = (await context.store.environments.liveByPath(context.host, realpathSync(path))) !== undefined
   if (call.codebase === undefined && !isKnown) await assertLinked(context, path)
   // The worktree says which repository it belongs to, wherever the user stands.
-  const { provider, codebase } = await resolveTargetForWrite(call, path)
-  const environment = await (await provider()).adopt(codebase, path, { createdBy: 'cli', aliases: [], claim: true })
+  const { environments, codebase } = await resolveTargetForWrite(call, path)
+  const environment = await (await environments()).adopt(codebase, path, { createdBy: 'cli', aliases: [], claim: true })
   return { environment, codebase: codebase.name }
 }
 
 /** A path, or whatever else names an environment: its branch, its id, its work. */
 const pathOf = async (call: Call): Promise<string> => {
   const [ref = ''] = call.words
-  const path = resolve(standsIn(call), ref)
+  const path = resolve(cwdOf(call), ref)
   if (existsSync(path)) return path
   const known = await environmentNamed(call, ref)
   if (known !== undefined && existsSync(known.path)) return known.path
@@ -46,10 +46,10 @@ const environmentNamed = async (call: Call, ref: string): Promise<IsolatedEnviro
   const { context } = await call.open()
   const codebase =
     call.codebase === undefined
-      ? await codebaseAround(context, standsIn(call))
+      ? await codebaseAround(context, cwdOf(call))
       : await context.store.codebases.byName(context.host, call.codebase)
   if (codebase === undefined) return undefined
-  const found = await findEnvironment(context, codebase, ref, standsIn(call)).catch((error: unknown) => {
+  const found = await findEnvironment(context, codebase, ref, cwdOf(call)).catch((error: unknown) => {
     if (isAppError(error, 'not-found')) return undefined
     throw error
   })
@@ -88,7 +88,7 @@ export const worktreeAdopt = command<AdoptResult>({
         ? []
         : [
             `  Coppice couldn't verify where its commits come from, so agents there ignore its settings`,
-            `  if you trust it: ${view.say(`worktree trust ${shellWord(environment.branch)}`)}`,
+            `  if you trust it: ${view.commandText(`worktree trust ${shellWord(environment.branch)}`)}`,
           ]),
     ].join('\n'),
   toJson: ({ environment, codebase }) => environmentJson(environment, () => codebase),

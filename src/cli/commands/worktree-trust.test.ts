@@ -4,7 +4,7 @@ import { toSha } from '../../domain/names.ts'
 import { plain } from '../../commands/views/view.ts'
 import { trustText } from './worktree-trust.ts'
 
-const view = { paint: plain, now: 0, userHome: undefined, say: (words: string) => words, columns: undefined }
+const view = { paint: plain, now: 0, userHome: undefined, commandText: (words: string) => words, columns: undefined }
 const result = {
   environment: { branch: 'pr-7-review' } as IsolatedEnvironment,
   codebase: 'app',

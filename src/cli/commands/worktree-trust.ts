@@ -3,9 +3,9 @@ import { counted, sentence } from '../../domain/words.ts'
 import { findEnvironment } from '../../isolation/find.ts'
 import type { Sha } from '../../domain/names.ts'
 import { resolveCommit } from '../../git/refs.ts'
-import { presenceOf, providerOf } from '../../isolation/served-by.ts'
-import type { Vouched } from '../../isolation/provider.ts'
-import { type Call, command, standsIn } from '../../commands/command.ts'
+import { presenceOf, providerOf } from '../../isolation/provider-of.ts'
+import type { TrustOutcome } from '../../isolation/provider.ts'
+import { type Call, command, cwdOf } from '../../commands/command.ts'
 import { followTarget, resolveTarget, resolveTargetForWrite } from '../../commands/target.ts'
 import { environmentJson } from '../../commands/views/json.ts'
 import type { View } from '../../commands/views/view.ts'
@@ -13,15 +13,15 @@ import type { View } from '../../commands/views/view.ts'
 export type TrustResult = {
   readonly environment: IsolatedEnvironment
   readonly codebase: string
-} & Omit<Vouched, 'notices'>
+} & Omit<TrustOutcome, 'notices'>
 
 const run = async (call: Call): Promise<TrustResult> => {
   const seen = await checkedOut(call)
   const { context, codebase } = await resolveTargetForWrite(call)
-  const found = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
+  const found = await findEnvironment(context, codebase, call.words[0] ?? '', cwdOf(call))
   const environment = await followTarget(call, { context, codebase }, found)
   const provider = await providerOf(context, environment)
-  const { notices, ...vouched } = await provider.vouch(context, codebase, environment, { seen, signal: call.signal })
+  const { notices, ...vouched } = await provider.trust(context, codebase, environment, { seen, signal: call.signal })
   for (const notice of notices) call.notice(notice)
   return { environment, codebase: codebase.name, ...vouched }
 }
@@ -29,7 +29,7 @@ const run = async (call: Call): Promise<TrustResult> => {
 /** Before anything waits for a lock: whoever holds it may be moving the worktree to a commit that nobody has reviewed. */
 const checkedOut = async (call: Call): Promise<Sha | undefined> => {
   const { context, codebase } = await resolveTarget(call)
-  const environment = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
+  const environment = await findEnvironment(context, codebase, call.words[0] ?? '', cwdOf(call))
   const presence = await presenceOf(context, codebase, environment)
   const tree = presence.state === 'present' || presence.state === 'moved' ? presence.tree : undefined
   return tree && resolveCommit(context.git, tree, 'HEAD', { signal: call.signal })

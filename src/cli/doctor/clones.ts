@@ -9,7 +9,7 @@ import { borrowsFrom } from '../../git/borrowing-clone.ts'
 import { listRefs, readRef } from '../../git/refs.ts'
 import { repoOf } from '../../isolation/codebases/repo-of.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { providerOf } from '../../isolation/served-by.ts'
+import { providerOf } from '../../isolation/provider-of.ts'
 import { type Finding, problem } from './finding.ts'
 
 /** Whether git can read a clone: an agent can write everything in its git directory. */

@@ -1,3 +1,7 @@
+/*
+ * What `coppice doctor` checks. In: the home and its codebases. Out: findings, each fine, a note, or a problem with a
+ * remedy.
+ */
 import { UnusableFileError } from '../../domain/errors.ts'
 import { coppice, type Remedy, remedy } from '../../domain/remedy.ts'
 

@@ -2,7 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { readAdminDir } from '../../git/admin-dir.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { copiedRecords } from '../../isolation/codebases/copied-records.ts'
-import { orphans, presenceOf, providerOf } from '../../isolation/served-by.ts'
+import { orphans, presenceOf, providerOf } from '../../isolation/provider-of.ts'
 import {
   brokenRecords,
   type FileContent,

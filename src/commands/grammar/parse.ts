@@ -1,3 +1,7 @@
+/*
+ * Reading a command. In: words, and the rows of a command table. Out: the command with its options, a request for help,
+ * or a usage error.
+ */
 import { parseArgs } from 'node:util'
 import type { AppError } from '../../domain/errors.ts'
 import type { CommandWords, Grammar, Values } from '../command.ts'
@@ -21,14 +25,14 @@ export const parseWith = <Row extends CommandWords>(grammar: Grammar<Row>, argv:
 }
 
 /** The words before the command's own arguments: `--home x worktree list` is fine too. */
-const leadingWords = ({ everywhere }: Grammar, argv: readonly string[]): string[] => {
+const leadingWords = ({ globalOptions }: Grammar, argv: readonly string[]): string[] => {
   const words: string[] = []
   for (let i = 0; i < argv.length && words.length < 2; i++) {
     const arg = argv[i] ?? ''
     if (arg === '--') break
     if (!arg.startsWith('-')) words.push(arg)
     // Options in between, with their values; those of a command are known only after it is.
-    else if (everywhere[arg.slice(2)]?.type === 'string') i++
+    else if (globalOptions[arg.slice(2)]?.type === 'string') i++
   }
   return words
 }
@@ -107,7 +111,7 @@ const read = (
   options: CommandWords['options'],
   row: CommandWords | undefined,
 ): { values: Values; positionals: string[] } => {
-  const all = { ...options, ...grammar.everywhere }
+  const all = { ...options, ...grammar.globalOptions }
   const config = Object.fromEntries(
     Object.entries(all).map(([name, { type, multiple, short }]) => [
       name,
@@ -121,7 +125,7 @@ const read = (
   }
 }
 
-const optionProblem = (error: unknown, known: Grammar['everywhere'], help: Remedy): AppError => {
+const optionProblem = (error: unknown, known: Grammar['globalOptions'], help: Remedy): AppError => {
   const message = error instanceof Error ? error.message : String(error)
   const given = /Unknown option '(-{1,2}[^']*)'/.exec(message)?.[1]
   if (given === undefined) return valueProblem(message, known, help)
@@ -130,7 +134,7 @@ const optionProblem = (error: unknown, known: Grammar['everywhere'], help: Remed
 }
 
 /** Node's own sentences about an option that wants a value or has one too many, in ours. */
-const valueProblem = (message: string, known: Grammar['everywhere'], help: Remedy): AppError => {
+const valueProblem = (message: string, known: Grammar['globalOptions'], help: Remedy): AppError => {
   const name = /Option '(?:-\w, )?--([\w-]+)/.exec(message)?.[1]
   if (name === undefined) return usage(message.split(/[.\n]/)[0] ?? message, help)
   const called = known[name]?.value ?? 'value'
@@ -151,11 +155,12 @@ const unknownCommand = (
 ): AppError =>
   usage(
     `unknown command ${quoted(grammar, words)}`,
-    guess === undefined ? listAll(grammar, group) : remedy`did you mean ${shell(grammar.say(guess))}?`,
+    guess === undefined ? listAll(grammar, group) : remedy`did you mean ${shell(grammar.commandText(guess))}?`,
   )
 
 /** `foo` on the command line, `/foo` in a chat. */
-const quoted = ({ say }: Grammar, words: string): string => JSON.stringify(say(words).replace(/^coppice /, ''))
+const quoted = ({ commandText }: Grammar, words: string): string =>
+  JSON.stringify(commandText(words).replace(/^coppice /, ''))
 
 /** `<path or name>` is one argument. */
 const firstArgument = ({ usage: text }: CommandWords): string => /^(?:<[^>]*>|\S+)/.exec(text)?.[0] ?? text

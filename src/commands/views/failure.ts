@@ -32,7 +32,7 @@ export const exitCodeOf = ({ code }: AppError): number => special[code] ?? exitC
 
 export const failureJson = (
   error: AppError,
-  view: Pick<View, 'say'>,
+  view: Pick<View, 'commandText'>,
   redact: (text: string) => string,
 ): FailureJson => {
   const { code, remedy } = error
@@ -47,12 +47,12 @@ export const faultReasons = (error: unknown, redact: (text: string) => string): 
   )
 
 /** The message with its reasons. */
-export const faultMessage = (error: AppError, view: Pick<View, 'say' | 'chat'>): string => {
+export const faultMessage = (error: AppError, view: Pick<View, 'commandText' | 'chat'>): string => {
   const reasons = reasonsOf(error).map((reason) => inWords(reason, view))
   return reasons.length === 0 ? error.message : `${error.message}: ${[...new Set(reasons)].join(', ')}`
 }
 
-const inWords = (reason: Reason, view: Pick<View, 'say' | 'chat'>): string => {
+const inWords = (reason: Reason, view: Pick<View, 'commandText' | 'chat'>): string => {
   if ('gate' in reason) return describeReason(reason)
   return 'kind' in reason ? describeNotice(reason, view) : leftAlone(reason.left, view)
 }
@@ -60,7 +60,7 @@ const inWords = (reason: Reason, view: Pick<View, 'say' | 'chat'>): string => {
 /** One sentence of what happened and one of what to do; never a stack. */
 export const failureText = (
   error: AppError,
-  view: Pick<View, 'say' | 'chat'>,
+  view: Pick<View, 'commandText' | 'chat'>,
   more = 'Run it again with --verbose for details, or run `coppice doctor`.',
 ): string => {
   // A message may begin with a name, which is written as it is.

@@ -47,7 +47,7 @@ export const mergedJson = (merged: Merged): { value: boolean | null; proof: stri
   proof: merged.value === 'yes' ? merged.proof : null,
 })
 
-export const reportJson = (report: CleanupReport, nameOf: NameOf, view: Pick<View, 'say' | 'chat'>) => ({
+export const reportJson = (report: CleanupReport, nameOf: NameOf, view: Pick<View, 'commandText' | 'chat'>) => ({
   removed: report.removed.map(({ environment, leftOut }) => ({
     ...environmentJson(environment, nameOf),
     leftOut: leftOut.map(({ path, reason }) => ({ path, reason })),

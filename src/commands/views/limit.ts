@@ -17,22 +17,22 @@ const unknownMergedLine = ({ unknownMerged }: LimitReport): string[] =>
   unknownMerged === undefined ? [] : [`${describeStaleBase(unknownMerged)}, so which are merged is unknown`]
 
 /** The limit message in the words of whoever speaks. */
-export const limitText = (report: LimitReport, staleDays: number, { say, paint, chat }: View): string =>
+export const limitText = (report: LimitReport, staleDays: number, { commandText, paint, chat }: View): string =>
   chat === true
     ? limitMessage(report, staleDays)
     : [
         `You have ${counted(report.count, 'active worktree')} for ${paint('bold', report.codebase)} (limit reached: ${report.limit}).`,
         ` ${breakdown(report, staleDays).join('   ')}`,
         ...unknownMergedLine(report).map((line) => ` ${line}`),
-        ...commandsFor(report).map((command) => `   ${say(command)}`),
+        ...commandsFor(report).map((command) => `   ${commandText(command)}`),
       ].join('\n')
 
-export const limitJson = (report: LimitReport, staleDays: number, { say }: View): FailureJson => ({
+export const limitJson = (report: LimitReport, staleDays: number, { commandText }: View): FailureJson => ({
   error: {
     code: 'limit',
     message: `${report.codebase} has ${report.count} of ${report.limit} worktrees: ${[...breakdown(report, staleDays), ...unknownMergedLine(report)].join(', ')}`,
     reasons: [],
-    remedies: commandsFor(report).map(say),
+    remedies: commandsFor(report).map(commandText),
   },
 })
 

@@ -2,12 +2,12 @@ import { expect, test } from 'vitest'
 import { readRemovalData } from '../../domain/journal-data.ts'
 import { toBranchName } from '../../domain/names.ts'
 import type { Notice } from '../../domain/notice.ts'
-import { sayInChat } from '../chat-table.ts'
+import { chatCommandText } from '../chat-table.ts'
 import { describeBranchOutcome, describeRemovalReason } from './merged.ts'
 import { describeNotice } from './notices.ts'
 import { asProgram } from './view.ts'
 
-const chat = { say: sayInChat, chat: true } as const
+const chat = { commandText: chatCommandText, chat: true } as const
 const branch = toBranchName('a_b')
 
 test.each<[Notice, string, string]>([

@@ -16,7 +16,7 @@ import { describeStaleBase } from './merged.ts'
 import { describeFact } from './reasons.ts'
 import type { View } from './view.ts'
 
-type Speaker = Pick<View, 'say' | 'chat'>
+type Speaker = Pick<View, 'commandText' | 'chat'>
 
 export const describeNotices = (notices: readonly Notice[], view: Speaker): string[] =>
   notices.map((notice) => describeNotice(notice, view))
@@ -66,7 +66,7 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
     case 'clone-branch-kept-as':
       return `${nameTaken(notice.branch, notice.why)}: the clone's branch is kept as ${notice.name}`
     case 'other-branches-saved':
-      return `other branches of the missing clone are saved; to get them, remove this one and run ${view.say(`worktree restore ${notice.point}`)}`
+      return `other branches of the missing clone are saved; to get them, remove this one and run ${view.commandText(`worktree restore ${notice.point}`)}`
     case 'reused':
       return `Reusing worktree from ${workLabel(notice.work)}`
     case 'adopted':
@@ -97,7 +97,7 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
         why === 'untrusted-run'
           ? 'an untrusted run has worked in this worktree since you vouched for it'
           : 'you vouched for another commit than the one that is checked out'
-      const trust = last(view.say(`worktree trust ${shellWord(branch)}`))
+      const trust = last(view.commandText(`worktree trust ${shellWord(branch)}`))
       return `This run is untrusted: ${what}. Review what is checked out, then run: ${trust}`
     }
     case 'room-made': {
@@ -137,7 +137,7 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
     case 'scripts-not-for-forks':
       return `Setup and teardown don't run in worktrees of forks (worktree.allowForks of ${notice.codebase} is not set).`
     case 'scripts-not-approved': {
-      const approve = last(view.say(`codebase trust ${shellWord(notice.codebase)}`))
+      const approve = last(view.commandText(`codebase trust ${shellWord(notice.codebase)}`))
       return `Setup and teardown of ${notice.codebase} didn't run: they need approval. Approve them with: ${approve}`
     }
     case 'left-running': {
@@ -169,7 +169,7 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
       const said = [
         ...(saved === undefined
           ? []
-          : [`its changes are saved: ${last(view.say(`worktree restore ${shellWord(saved)}`))}${lost}`]),
+          : [`its changes are saved: ${last(view.commandText(`worktree restore ${shellWord(saved)}`))}${lost}`]),
         ...(leftAt === undefined
           ? []
           : [`it was left as it is: it was moved, or holds what can't be saved (${leftAt})`]),
@@ -198,12 +198,12 @@ export const lastCommand = (command: string, { chat }: Pick<View, 'chat'>): stri
   chat === true ? `\`${command}\`` : command
 
 const ifTrusted = (branch: string, view: Speaker): string =>
-  `If you trust it: ${lastCommand(view.say(`worktree trust ${shellWord(branch)}`), view)}`
+  `If you trust it: ${lastCommand(view.commandText(`worktree trust ${shellWord(branch)}`), view)}`
 
 /** A chat links itself; a terminal has to say which conversation. */
-const toShare = (branch: string, { say, chat }: Speaker): string => {
+const toShare = (branch: string, { commandText, chat }: Speaker): string => {
   const which = chat === true ? '' : ' --conversation <platform:id>'
-  return `\`${say(`worktree link ${shellWord(branch)}${which}`)}\` to share it`
+  return `\`${commandText(`worktree link ${shellWord(branch)}${which}`)}\` to share it`
 }
 
 const fetched = (of: Extract<Notice, { kind: 'not-fetched' }>['of']): string =>
@@ -245,7 +245,10 @@ const notFollowed = (why: HeadNotFollowed, view: Speaker): string => {
     case 'not-on-branch':
       return `that commit is not on ${why.remote}/${why.branch}`
     case 'not-vouched': {
-      const steps = [`git merge --ff-only ${short(why.commit)}`, view.say(`worktree trust ${shellWord(why.branch)}`)]
+      const steps = [
+        `git merge --ff-only ${short(why.commit)}`,
+        view.commandText(`worktree trust ${shellWord(why.branch)}`),
+      ]
       const merge = lastCommand(steps.join(' && '), view)
       return `nobody has vouched for that commit. Review it, then move the worktree yourself and vouch for it: ${merge}`
     }

@@ -13,7 +13,7 @@ const view = {
   paint: (_style: string, text: string) => text,
   now: 0,
   userHome: undefined,
-  say: (words: string) => `coppice ${words}`,
+  commandText: (words: string) => `coppice ${words}`,
   columns: undefined,
 }
 const say = (...reasons: GateAnswer[]): string => sayOf(issue, reasons, view)

@@ -79,14 +79,14 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   if (has('nobody-elses')) ways.push({ title: 'Wait', how: untilIdle(refusal), isSentence: true })
   // Only what would help is offered: force never overrides a live process, what is not ours, or what nobody can tell.
   if (!forced && refusals(reasons, true).length === 0) {
-    const remove = view.say(`worktree remove ${branch} --force`)
-    const restore = view.say(`worktree restore ${branch}`)
+    const remove = view.commandText(`worktree remove ${branch} --force`)
+    const restore = view.commandText(`worktree restore ${branch}`)
     const lost = describeLeftOut(refusal.notKept ?? [])
     const without = lost.length === 0 ? '' : `; not kept: ${onOneLine(lost.join(', '))}`
     ways.push({ title: 'Remove it anyway', how: `${remove}   (kept for ${restoreDays} days: ${restore}${without})` })
   }
   const isUnknown = reasons.some(({ answer }) => answer === 'cannot-tell')
-  if (ways.length === 0 || isUnknown) ways.push({ title: 'Find out more', how: view.say('doctor') })
+  if (ways.length === 0 || isUnknown) ways.push({ title: 'Find out more', how: view.commandText('doctor') })
   return ways
 }
 
@@ -193,6 +193,6 @@ const unlock = ({ environment, checkoutPath, repoPath }: Refusal, view: View): s
 const stepOut = ({ environment, forced, checkoutPath, codebase }: Refusal, view: View): string => {
   // Without a checkout there is no directory that would say which codebase is meant.
   const flags = `${forced ? ' --force' : ''}${checkoutPath === undefined ? ` --codebase ${shellWord(codebase)}` : ''}`
-  const remove = view.say(`worktree remove ${shellWord(environment.branch)}${flags}`)
+  const remove = view.commandText(`worktree remove ${shellWord(environment.branch)}${flags}`)
   return `cd ${checkoutPath === undefined ? '~' : shellPath(checkoutPath, view)} && ${remove}`
 }

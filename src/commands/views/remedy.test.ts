@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { coppice, type Remedy, remedy, shell } from '../../domain/remedy.ts'
-import { sayInChat } from '../chat-table.ts'
+import { chatCommandText } from '../chat-table.ts'
 import { remedySentence } from './remedy.ts'
 import { asProgram } from './view.ts'
 
-const chat = { say: sayInChat, chat: true } as const
+const chat = { commandText: chatCommandText, chat: true } as const
 
 test.each<[Remedy, string, string]>([
   ['choose another name', 'Choose another name.', 'Choose another name.'],

@@ -2,7 +2,7 @@ import type { Remedy } from '../../domain/remedy.ts'
 import { capitalized, withFullStop } from '../../domain/words.ts'
 import { code, plain, type View } from './view.ts'
 
-type Speaker = Pick<View, 'say' | 'chat'>
+type Speaker = Pick<View, 'commandText' | 'chat'>
 
 /** A remedy in words, with commands as they are called here. */
 export const describeRemedy = (remedy: Remedy, view: Speaker): string => words(remedy, view).join('')
@@ -20,7 +20,7 @@ const partsOf = (remedy: Remedy): Exclude<Remedy, string> => (typeof remedy === 
 const words = (remedy: Remedy, view: Speaker): string[] =>
   partsOf(remedy).map((part, i, parts) => {
     if (typeof part === 'string') return part
-    const command = part.of === 'coppice' ? view.say(part.command) : part.command
+    const command = part.of === 'coppice' ? view.commandText(part.command) : part.command
     if (isBare(parts, i, view)) return command
     return view.chat === true ? code(command, { chat: true, paint: plain }) : `\`${command}\``
   })

@@ -27,7 +27,7 @@ export const cleanupExit = ({ parts, failed }: CleanupResult): number =>
 /** One report of all codebases. */
 export const cleanupJson = (
   { parts, nameOf, dryRun }: CleanupResult,
-  view: Pick<View, 'say' | 'chat'>,
+  view: Pick<View, 'commandText' | 'chat'>,
 ): ReturnType<typeof reportJson> => {
   const reports = parts.map(({ report }) => report)
   return reportJson(joinReports(reports, dryRun), nameOf, view)
@@ -49,7 +49,7 @@ export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResul
   const unknown = parts.some(({ report }) => report.orphans.length > 0)
   return [
     ...(rows.length === 0 ? [] : [aligned(rows, view)]),
-    ...(unknown ? [`To track one: ${view.say('worktree adopt <path>')}`] : []),
+    ...(unknown ? [`To track one: ${view.commandText('worktree adopt <path>')}`] : []),
     `${codebases.join(', ') || 'No repositories registered'}: ${done}${kept}.`,
   ].join('\n')
 }

@@ -1,3 +1,7 @@
+/*
+ * Words for people, JSON for programs. In: results, reasons, notices and failures as typed values. Out: text for a
+ * terminal or a chat, and JSON. No other folder turns those values into words.
+ */
 import { styleText } from 'node:util'
 
 /** How text is shown: with or without colour, at which time, with whose words for a command. */
@@ -7,7 +11,7 @@ export type View = {
   /** The user's home directory, shown as `~`. */
   readonly userHome: string | undefined
   /** `coppice worktree list` here, `/worktree list` in a chat. */
-  readonly say: (command: string) => string
+  readonly commandText: (command: string) => string
   /** How wide the terminal is; undefined where nobody counts, as in a file. */
   readonly columns: number | undefined
   /** Markdown instead of colours: names in backticks, tables as blocks of code. */
@@ -24,7 +28,7 @@ export const plain: Paint = (_style, text) => text
 export const asProgram: Omit<View, 'now'> = {
   paint: plain,
   userHome: undefined,
-  say: (command) => `coppice ${command}`,
+  commandText: (command) => `coppice ${command}`,
   columns: undefined,
 }
 

@@ -1,5 +1,5 @@
 import type { IsolationContext } from '../../isolation/context.ts'
-import type { Isolation } from '../../isolation/isolation.ts'
+import type { Environments } from '../../isolation/environments.ts'
 import type { ArchonInstallation } from '../../store/archon/archon.ts'
 import { endsAll, type ImportKind, reasonOf, type Recorder } from './report.ts'
 
@@ -8,7 +8,7 @@ export type ImportOptions = { readonly dryRun: boolean; readonly signal: AbortSi
 /** What every step of one import stands on. */
 export type Import = ImportOptions & {
   readonly context: IsolationContext
-  readonly provider: Isolation
+  readonly environments: Environments
   readonly archon: ArchonInstallation
   readonly record: Recorder
 }

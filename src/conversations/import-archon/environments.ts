@@ -115,11 +115,11 @@ const holderOf = async (
 }
 
 /** A linked work that has a worktree of its own keeps that. */
-const adopt = ({ provider }: Import, one: Found, found: readonly Found[]): Promise<IsolatedEnvironment> => {
+const adopt = ({ environments }: Import, one: Found, found: readonly Found[]): Promise<IsolatedEnvironment> => {
   const aliases = one.candidate.aliases.filter(
     (alias) => !found.some(({ codebase, work }) => codebase.id === one.codebase.id && sameWork(work, alias)),
   )
-  return provider.adopt(one.codebase, one.real, { work: one.work, createdBy: 'archon', aliases })
+  return environments.adopt(one.codebase, one.real, { work: one.work, createdBy: 'archon', aliases })
 }
 
 const no = (why: string): AppError => new AppError('not-adoptable', why)

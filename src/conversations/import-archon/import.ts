@@ -1,5 +1,9 @@
+/*
+ * Import from Archon. In: its database, which is only read. Out: codebases, environments, conversations and sessions
+ * here, and a report.
+ */
 import type { IsolationContext } from '../../isolation/context.ts'
-import type { Isolation } from '../../isolation/isolation.ts'
+import type { Environments } from '../../isolation/environments.ts'
 import type { ArchonInstallation } from '../../store/archon/archon.ts'
 import { takeOverCodebases } from './codebases.ts'
 import { takeOverConversations } from './conversations.ts'
@@ -15,16 +19,16 @@ import { createRecorder, type ImportReport } from './report.ts'
  */
 export const importArchon = async (
   context: IsolationContext,
-  provider: Isolation,
+  environments: Environments,
   archon: ArchonInstallation,
   options: ImportOptions,
 ): Promise<ImportReport> => {
-  const run: Import = { ...options, context, provider, archon, record: createRecorder() }
+  const run: Import = { ...options, context, environments, archon, record: createRecorder() }
   context.progress('importing repositories')
   const codebases = await takeOverCodebases(run)
   context.progress('importing worktrees')
-  const environments = await takeOverEnvironments(run, codebases)
+  const imported = await takeOverEnvironments(run, codebases)
   context.progress('importing conversations')
-  await takeOverConversations(run, codebases, environments)
+  await takeOverConversations(run, codebases, imported)
   return run.record.report(options.dryRun)
 }

@@ -1,3 +1,7 @@
+/*
+ * The inbox. In: accepted messages, stored before the platform is told. Out: one message at a time per conversation,
+ * until it is answered or has failed.
+ */
 import type { IncomingMessage, Lane } from '../../domain/message.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import type { InboxMessage, Store } from '../../store/store.ts'

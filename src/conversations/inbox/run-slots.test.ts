@@ -5,7 +5,7 @@ import { chatContext } from '../../../test/helpers/chat.ts'
 import { makeWorld, type World } from '../../../test/helpers/world.ts'
 import { type Conversations, createConversations } from '../conversations.ts'
 import { createOutbox } from '../outbox/outbox.ts'
-import { createPlaces, type Place } from './run-slots.ts'
+import { createRunSlots, type RunSlot } from './run-slots.ts'
 import { createRunLimit } from '../../runs/time-limit.ts'
 
 type Running = {
@@ -240,10 +240,10 @@ test('a shutdown does not wait for runs that wait for a person', async () => {
 })
 
 test('a place is given up with the first of several waits and taken again after the last', async () => {
-  const places = createPlaces(1, () => undefined)
+  const places = createRunSlots(1, () => undefined)
   const cancel = new AbortController()
   const { signal } = cancel
-  const wait = (place: Place) => {
+  const wait = (place: RunSlot) => {
     const gate = Promise.withResolvers<void>()
     let over = false
     const ended = place.whileWaiting(() => gate.promise, { signal }).then(() => (over = true))

@@ -1,13 +1,13 @@
 /** How many conversations are worked on at once, and who is next when all places are taken. */
-export type Places = {
+export type RunSlots = {
   /** Whether a new message may begin. Whoever waits to continue comes first. */
   available(): boolean
   taken(): number
   /** For a new message; the caller has asked whether one is available. */
-  take(): Place
+  take(): RunSlot
 }
 
-export type Place = {
+export type RunSlot = {
   /**
    * Waits for what no work of ours can hurry: a person's answer, another conversation's turn. The place is free for
    * others meanwhile and is taken again, in turn, before this settles.
@@ -33,7 +33,7 @@ export type WaitOptions = {
 type State = 'working' | 'waiting' | 'returning' | 'gone'
 
 /** `onFree` is called when a place has become available. */
-export const createPlaces = (most: number, onFree: () => void): Places => {
+export const createRunSlots = (most: number, onFree: () => void): RunSlots => {
   let taken = 0
   /** Those whose wait is over, in order. */
   const returning: (() => void)[] = []
@@ -49,7 +49,7 @@ export const createPlaces = (most: number, onFree: () => void): Places => {
     if (!passOn()) onFree()
   }
 
-  const take = (): Place => {
+  const take = (): RunSlot => {
     taken += 1
     let state: State = 'working'
     let waits = 0

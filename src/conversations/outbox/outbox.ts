@@ -1,3 +1,7 @@
+/*
+ * The outbox. In: replies, stored together with what they answer. Out: messages to the platform, in order, retried
+ * until they are sent or refused.
+ */
 import { backoff } from '../../domain/backoff.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { Logger } from '../../process/log.ts'

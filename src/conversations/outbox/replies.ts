@@ -6,21 +6,21 @@ import type { Redact } from '../../process/redaction/redact.ts'
 import type { ConversationKey, InboxMessage, Store } from '../../store/store.ts'
 
 /** What is to be said about a message. The key makes it said once, however often the message is run. */
-export type Said = { readonly key: string; readonly role: Role; readonly text: string }
+export type NewReply = { readonly key: string; readonly role: Role; readonly text: string }
 
 /** Whoever says something. Redaction is part of it: no caller can forget it. */
-export type Speaker = {
+export type ReplyContext = {
   readonly isolation: Pick<IsolationContext, 'ids' | 'clock'>
   readonly redact: Redact
   readonly platforms: LoadPlatforms
 }
 
 /** Records what is to be said, in the store that is given: inside a transaction it is said exactly if that commits. */
-export const say = async (
-  { isolation: { ids, clock }, redact, platforms }: Speaker,
+export const recordReplies = async (
+  { isolation: { ids, clock }, redact, platforms }: ReplyContext,
   store: Store,
   to: ConversationKey & { readonly inboxId: string | undefined },
-  said: readonly Said[],
+  said: readonly NewReply[],
 ): Promise<void> => {
   const now = clock()
   const { platform, conversationId, inboxId } = to
@@ -40,7 +40,7 @@ export const say = async (
   )
 }
 
-export const about = ({
+export const replyTarget = ({
   id,
   platform,
   conversationId,

@@ -1,3 +1,7 @@
+/*
+ * Settings. In: the text of `config.yaml` and the environment variables. Out: `Settings` with defaults, or an error
+ * that names the key.
+ */
 import { join, normalize } from 'node:path'
 import { withVariables } from './agents.ts'
 import type { KnownKeys } from './file.ts'

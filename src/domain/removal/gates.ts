@@ -1,3 +1,7 @@
+/*
+ * May an environment be removed? In: the answers of all gates. Out: the reasons to refuse. A gate that can't tell
+ * refuses.
+ */
 import type { Fact } from './reason.ts'
 
 /** The questions removal asks before it touches anything. *Cannot tell* counts as no. */

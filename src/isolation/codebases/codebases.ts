@@ -1,3 +1,7 @@
+/*
+ * Repositories. In: a path or a URL. Out: a registered codebase, found again when it has been moved or renamed, and its
+ * base branch.
+ */
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { repoOf } from './repo-of.ts'
@@ -25,7 +29,7 @@ export const addCodebase = async (
   if (options.name !== undefined) toCodebaseName(options.name)
   if (options.github !== undefined) assertGithub(options.github)
   if (isUrl(pathOrUrl)) {
-    const { addClone } = await import('./clone.ts')
+    const { addClone } = await import('./add-clone.ts')
     return addClone(context, pathOrUrl, options)
   }
   const found = await discoverRepository(context.git, resolve(cwd, pathOrUrl), options)

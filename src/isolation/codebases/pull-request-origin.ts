@@ -9,7 +9,7 @@ import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import { repoOf } from './repo-of.ts'
 
-export type SettledOrigin = {
+export type DeterminedOrigin = {
   /** `isForkPR` is the answer now. It stays undefined where nothing speaks for or against: that is not trusted either. */
   readonly hints: IsolationHints
   /** Why it is not taken for our own although nobody said that it is a fork's. */
@@ -20,13 +20,13 @@ export type SettledOrigin = {
  * Where a pull request comes from. The forge's word counts. Without it the remote is asked, every time, since heads
  * move and branches go: it is our own only if its head is the tip of a branch of this very remote.
  */
-export const settleOrigin = async (
+export const determineOrigin = async (
   context: IsolationContext,
   codebase: Codebase,
   work: Work,
   hints: IsolationHints,
   signal?: AbortSignal,
-): Promise<SettledOrigin> => {
+): Promise<DeterminedOrigin> => {
   if (work.type === 'review') return { hints: { ...hints, isForkPR: true }, doubt: undefined }
   if (work.type !== 'pr' || hints.isForkPR === true) return { hints, doubt: undefined }
   // The forge knows whose it is, and not always on which branch.
@@ -51,7 +51,7 @@ const judge = (
   hints: IsolationHints,
   refs: ReadonlyMap<string, Sha>,
   { remote, head, baseBranch }: Asked,
-): SettledOrigin => {
+): DeterminedOrigin => {
   const at = refs.get(head)
   if (hints.prBranch !== undefined) {
     const tip = branchNameProblem(hints.prBranch) === undefined ? refs.get(`refs/heads/${hints.prBranch}`) : undefined
@@ -72,14 +72,14 @@ const judge = (
 }
 
 /** A commit that the caller named is believed only if it is where the branch stands. */
-const asOwn = ({ prSha, ...hints }: IsolationHints, prBranch: string, tip: Sha): SettledOrigin => ({
+const asOwn = ({ prSha, ...hints }: IsolationHints, prBranch: string, tip: Sha): DeterminedOrigin => ({
   hints: { ...hints, prBranch, isForkPR: false, ...(prSha === tip && { prSha }) },
   doubt: undefined,
 })
 
-const unknown = ({ isForkPR: _claimed, ...hints }: IsolationHints, doubt: Doubt): SettledOrigin => ({ hints, doubt })
+const unknown = ({ isForkPR: _claimed, ...hints }: IsolationHints, doubt: Doubt): DeterminedOrigin => ({ hints, doubt })
 
-const asFork = (hints: IsolationHints, doubt: Doubt): SettledOrigin => ({
+const asFork = (hints: IsolationHints, doubt: Doubt): DeterminedOrigin => ({
   hints: { ...hints, isForkPR: true },
   doubt,
 })

@@ -16,9 +16,9 @@ import {
   repositoryGone,
   repositoryState,
 } from './repository-place.ts'
-import { allProviders } from '../served-by.ts'
+import { allProviders } from '../provider-of.ts'
 
-export type Place = { readonly commonDir: string; readonly checkoutPath: string | undefined }
+export type RepositoryLocation = { readonly commonDir: string; readonly checkoutPath: string | undefined }
 
 /**
  * The codebase that this repository is: by its place, or, when it was renamed or moved, by the id in its git directory.
@@ -26,7 +26,7 @@ export type Place = { readonly commonDir: string; readonly checkoutPath: string 
  */
 export const recogniseCodebase = async (
   context: IsolationContext,
-  given: Place,
+  given: RepositoryLocation,
   called?: string,
 ): Promise<Codebase | undefined> => {
   const { store, host } = context
@@ -49,8 +49,8 @@ export const recogniseCodebase = async (
 /** One that could not be marked: the link at its old place leads to the directory that was registered. */
 const linkedFrom = async (
   { store, host }: Pick<IsolationContext, 'store' | 'host'>,
-  given: Place,
-  { commonDir }: Place,
+  given: RepositoryLocation,
+  { commonDir }: RepositoryLocation,
 ): Promise<Codebase | undefined> => {
   if (given.commonDir === commonDir) return undefined
   const known = await store.codebases.byRepoPath(host, given.commonDir)
@@ -134,7 +134,7 @@ const isSameDirectory = ({ repoPath }: Codebase, commonDir: string): boolean => 
  */
 const isMovedTo = (
   claimed: Codebase,
-  { commonDir }: Place,
+  { commonDir }: RepositoryLocation,
   atPath: Codebase | undefined,
   called: string | undefined,
 ): boolean => {
@@ -152,7 +152,7 @@ const isMovedTo = (
 const relocate = async (
   context: IsolationContext,
   from: Codebase,
-  { commonDir, checkoutPath }: Place,
+  { commonDir, checkoutPath }: RepositoryLocation,
   displaced: Codebase | undefined,
 ): Promise<Codebase> => {
   const to: Codebase = { ...from, repoPath: commonDir, checkoutPath, repoInode: inodeOf(commonDir) }

@@ -5,7 +5,7 @@ import { shellWord } from '../../domain/shell-word.ts'
 import { AppError } from '../../domain/errors.ts'
 import { freshen } from './base.ts'
 import { baseAndConfig } from './base-and-config.ts'
-import { deleted, reposDirectory } from './clone.ts'
+import { deleted, reposDirectory } from './add-clone.ts'
 import { givenUpName } from '../trash/given-up.ts'
 import { type KeptDirectory, releaseCodebase } from './release.ts'
 import type { Notice } from '../../domain/notice.ts'
@@ -13,11 +13,11 @@ import type { IsolationContext } from '../context.ts'
 import { locked } from '../lock/locked.ts'
 import { followLink } from './recognise.ts'
 import { onlyHere } from './only-here.ts'
-import { settleInterrupted } from '../reconcile.ts'
+import { recoverInterrupted } from '../reconcile.ts'
 import { restorePointsOf } from '../restore-points.ts'
 import { repositoryGone, repositoryState } from './repository-place.ts'
 import { scriptsDigest } from '../trust.ts'
-import { allProviders } from '../served-by.ts'
+import { allProviders } from '../provider-of.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
 
 export type Trusted = {
@@ -74,7 +74,7 @@ export const removeCodebase = async (
       live.map(({ branch }) => branch),
     )
   const restorePoints = (await restorePointsOf(context, codebase)).length
-  const recovery = await settleInterrupted(context, codebase)
+  const recovery = await recoverInterrupted(context, codebase)
   const notices = [...recovery.settled, ...recovery.left]
   return locked(context, codebase, `unregistering ${codebase.name}`, async () => {
     for (const provider of await allProviders(context)) await provider.dropSpares(context, codebase)
@@ -97,11 +97,11 @@ const inUse = ({ name }: Codebase, branches: readonly string[]): AppError => {
 
 /** Out of its place by one rename, so that a crash never leaves half a repository there. */
 const deleteClone = async (
-  context: Pick<IsolationContext, 'ids' | 'home' | 'reap'>,
+  context: Pick<IsolationContext, 'ids' | 'home' | 'deleteInBackground'>,
   codebase: Codebase,
 ): Promise<void> => {
   if (dirname(codebase.repoPath) !== reposDirectory(context)) return
   const gone = join(reposDirectory(context), await givenUpName(deleted, context.ids(), codebase.repoPath))
   await rename(codebase.repoPath, gone)
-  context.reap([gone])
+  context.deleteInBackground([gone])
 }

@@ -1,3 +1,7 @@
+/*
+ * One writer per repository, across processes. In: a repository and what to do. Out: its result, with the lock held
+ * meanwhile.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { realpathSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'

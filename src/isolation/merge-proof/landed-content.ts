@@ -3,7 +3,7 @@ import type { Sha } from '../../domain/names.ts'
 import { type Change, changesBetween } from '../../git/changes.ts'
 import { type MergedTree, mergeTrees, pathsWithMergeDriver } from '../../git/merge-trees.ts'
 import { forkPoints } from '../../git/reachable.ts'
-import { inPairs } from '../map-concurrent.ts'
+import { mapInPairs } from '../map-concurrent.ts'
 import type { BranchQuestion, Inquiry } from './merge-question.ts'
 import { squashOf } from './squash.ts'
 
@@ -16,11 +16,11 @@ export const contentLanded = async (
   questions: readonly BranchQuestion[],
   baseTree: Sha | undefined,
 ): Promise<{ readonly question: BranchQuestion; readonly tried: Tried }[]> => {
-  const forks = await inPairs(questions, ({ tip }) => orFailed(() => forksOf(inquiry, tip)))
+  const forks = await mapInPairs(questions, ({ tip }) => orFailed(() => forksOf(inquiry, tip)))
   const related = questions.filter((_, i) => isRelated(forks[i])).map(({ tip }) => tip)
   const merges = await mergeAll(inquiry, related)
   const cases = questions.map((question, i) => ({ question, fork: forks[i], merge: merges.get(question.tip) }))
-  return inPairs(cases, async ({ question, fork, merge }) => {
+  return mapInPairs(cases, async ({ question, fork, merge }) => {
     if (fork === undefined || 'failed' in fork) return { question, tried: { failed: fork?.failed } }
     // Histories that never met: only the same tree could be a proof, and that has been asked.
     if (!isRelated(fork)) return { question, tried: { proof: undefined } }
@@ -61,7 +61,7 @@ const mergeAll = async (
   const answers =
     'value' in together
       ? together.value.map((value) => ({ value }))
-      : await inPairs(tips, async (tip) => {
+      : await mapInPairs(tips, async (tip) => {
           const one = await merge([tip])
           const value = 'value' in one ? one.value[0] : undefined
           return value === undefined ? { failed: 'failed' in one ? one.failed : together.failed } : { value }

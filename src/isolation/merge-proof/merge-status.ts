@@ -6,8 +6,8 @@ import { AppError } from '../../domain/errors.ts'
 import type { Base } from '../codebases/base-branch.ts'
 import { baseAndConfig } from '../codebases/base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
-import { broughtTips } from '../served-by.ts'
-import { inPairs } from '../map-concurrent.ts'
+import { broughtTips } from '../provider-of.ts'
+import { mapInPairs } from '../map-concurrent.ts'
 import { questionAbout } from './merge-question.ts'
 import { mergedMany } from './merged.ts'
 import { repoOf } from '../codebases/repo-of.ts'
@@ -59,7 +59,7 @@ const mergeStatusesOf = async (
   const all = listRefs(context.git, repo, names.length > 50 ? ['refs/heads/', 'refs/coppice/'] : names)
   // One ref whose commit is gone makes git refuse the whole list; the others still have an answer.
   const listed = await all.catch(async () => {
-    const alone = await inPairs(names, (name) => listRefs(context.git, repo, [name]).catch(() => []))
+    const alone = await mapInPairs(names, (name) => listRefs(context.git, repo, [name]).catch(() => []))
     return alone.flat()
   })
   const refs = new Map(listed.map((ref) => [ref.name, ref]))

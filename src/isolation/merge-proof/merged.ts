@@ -1,3 +1,6 @@
+/*
+ * Is a branch merged? In: branches and a base. Out: for each a proof, no, or "cannot tell".
+ */
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { Merged, Proven } from '../../domain/merge-proof.ts'
@@ -10,7 +13,7 @@ import { landedOrEmpty } from './ancestors.ts'
 import type { Base } from '../codebases/base-branch.ts'
 import { doubtsAbout } from './base-proof.ts'
 import type { IsolationContext } from '../context.ts'
-import { inPairs } from '../map-concurrent.ts'
+import { mapInPairs } from '../map-concurrent.ts'
 import { contentLanded } from './landed-content.ts'
 import { type BranchQuestion, type Inquiry, isItsOwnBase } from './merge-question.ts'
 
@@ -75,7 +78,7 @@ const askAll = async (inquiry: Inquiry, questions: readonly BranchQuestion[]): P
   } catch (error) {
     const [only] = questions
     // One branch that git stumbles over must not take the others' answers with it.
-    if (questions.length > 1) return (await inPairs(questions, (question) => askAll(inquiry, [question]))).flat()
+    if (questions.length > 1) return (await mapInPairs(questions, (question) => askAll(inquiry, [question]))).flat()
     return only === undefined ? [] : [{ question: only, answer: cannotTell(error), lasting: false }]
   }
 }
@@ -168,7 +171,7 @@ const askForge = async (
     const value = answers.get(branch)?.value
     return value === 'no' || value === 'cannot-tell'
   })
-  await inPairs(open, async (question) => {
+  await mapInPairs(open, async (question) => {
     // A forge that cannot be reached takes no answer away that git has given.
     const said = await forge(question).catch(() => undefined)
     if (said?.merged !== true || said.headSha !== question.tip) return

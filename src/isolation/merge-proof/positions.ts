@@ -10,7 +10,7 @@ import { baseAndConfig } from '../codebases/base-and-config.ts'
 import type { Base } from '../codebases/base-branch.ts'
 import { repoOf } from '../codebases/repo-of.ts'
 import type { IsolationContext } from '../context.ts'
-import { broughtTips } from '../served-by.ts'
+import { broughtTips } from '../provider-of.ts'
 import { questionAbout } from './merge-question.ts'
 import { type Forge, mergedMany } from './merged.ts'
 

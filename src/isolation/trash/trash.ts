@@ -104,9 +104,12 @@ const namesIn = async (trash: string): Promise<string[]> => {
 }
 
 /** Deletes, in the background, what was given up. Answers how many directories that is. */
-export const emptyTrash = async (context: Pick<IsolationContext, 'host' | 'reap'>, root: string): Promise<number> => {
+export const emptyTrash = async (
+  context: Pick<IsolationContext, 'host' | 'deleteInBackground'>,
+  root: string,
+): Promise<number> => {
   const done: string[] = []
   for (const path of await listTrash(root)) if (await isGivenUp(context, path)) done.push(path)
-  if (done.length > 0) context.reap(done)
+  if (done.length > 0) context.deleteInBackground(done)
   return done.length
 }

@@ -1,14 +1,14 @@
 /** A conversation's location: a thread, or a channel (direct messages, commands in a channel). */
-export type Place = { readonly channel: string; readonly parent: string | undefined }
+export type ChatAddress = { readonly channel: string; readonly parent: string | undefined }
 
 /**
  * `parent:thread`, or the channel alone. It includes the parent because the thread is created only after its first
  * message is durable: after a crash in between, a reply can still create it.
  */
-export const conversationIdOf = ({ channel, parent }: Place): string =>
+export const conversationIdOf = ({ channel, parent }: ChatAddress): string =>
   parent === undefined ? channel : `${parent}:${channel}`
 
-export const placeOf = (conversationId: string): Place => {
+export const addressOf = (conversationId: string): ChatAddress => {
   const at = conversationId.indexOf(':')
   return at === -1
     ? { channel: conversationId, parent: undefined }

@@ -1,3 +1,7 @@
+/*
+ * Discord. In: gateway events and interactions. Out: authorised messages for the inbox; replies through `reply-
+ * port.ts`.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { APIInteraction } from 'discord.js'
 import { chatCommands } from '../../commands/chat-table.ts'

@@ -6,7 +6,7 @@ import { authorise, type Authorised } from '../authorisation.ts'
 import type { PlatformInbox } from '../platform.ts'
 import type { DiscordApi } from './client.ts'
 import { commandText } from './commands.ts'
-import { conversationIdOf, placeOf } from './conversation-id.ts'
+import { conversationIdOf, addressOf } from './conversation-id.ts'
 import { type ChannelKind, type CreatedMessage, type DiscordMessage, isForUs, parseMessage } from './parse.ts'
 import type { Sender } from './sender.ts'
 import { threadContext } from './thread-context.ts'
@@ -119,7 +119,7 @@ const contextOf = async (
   { conversationId, deliveryId, threadName, repliesTo }: DiscordMessage,
   self: string,
 ): Promise<string | undefined> => {
-  const { channel, parent } = placeOf(conversationId)
+  const { channel, parent } = addressOf(conversationId)
   const isOldThread = parent !== undefined && threadName === undefined
   const earlier: Pick<APIMessage, 'id' | 'author' | 'content' | 'mentions'>[] = isOldThread
     ? await api.messages(channel, { limit: 50, before: deliveryId }).catch((error: unknown) => {
@@ -138,7 +138,7 @@ const acknowledge = async (
 ): Promise<void> => {
   try {
     if (threadName !== undefined) await sender.openThread(conversationId, threadName)
-    await api.typing(placeOf(conversationId).channel)
+    await api.typing(addressOf(conversationId).channel)
   } catch (error) {
     log.warn('a message could not be acknowledged', { conversationId, error })
   }

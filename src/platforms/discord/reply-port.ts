@@ -4,7 +4,7 @@ import { splitReply } from '../../conversations/outbox/split.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { ReplyPort } from '../replies/port.ts'
 import type { DiscordApi } from './client.ts'
-import { type Place, placeOf } from './conversation-id.ts'
+import { type ChatAddress, addressOf } from './conversation-id.ts'
 import { errorCodes, deliveryError, hasErrorCode } from './errors.ts'
 import { plainText, threadName } from './parse.ts'
 import { MAX_MESSAGE, renderMarkdown } from './render.ts'
@@ -21,8 +21,8 @@ export type ReplyPortParts = { readonly api: DiscordApi; readonly clock: Clock; 
  * Replies are messages in threads and channels. A nonce prevents duplicates for some minutes; after a restart the last
  * message is compared.
  */
-export const discordReplies = ({ api, clock, previewEveryMs }: ReplyPortParts): ReplyPort<Place, string> => ({
-  placeOf,
+export const discordReplies = ({ api, clock, previewEveryMs }: ReplyPortParts): ReplyPort<ChatAddress, string> => ({
+  placeOf: addressOf,
   // Discord limits per route and channel; a thread is a channel.
   rateLimitOf: ({ channel }, call) => ({ name: `${call} ${channel}`, everyMs: previewEveryMs }),
   render: renderMarkdown,
@@ -60,7 +60,7 @@ const RECENT_MS = 15 * 60_000
 const LOOK_BACK = 20
 
 /** The newest messages; creates the thread if it doesn't exist yet. */
-const newestOrThread = async (api: DiscordApi, { channel, parent }: Place): Promise<APIMessage[]> => {
+const newestOrThread = async (api: DiscordApi, { channel, parent }: ChatAddress): Promise<APIMessage[]> => {
   try {
     return await api.messages(channel, { limit: LOOK_BACK })
   } catch (error) {
@@ -72,7 +72,7 @@ const newestOrThread = async (api: DiscordApi, { channel, parent }: Place): Prom
 }
 
 /** False: it existed already, and may have messages. */
-export const openThread = async (api: DiscordApi, { channel, parent }: Place, name: string): Promise<boolean> => {
+export const openThread = async (api: DiscordApi, { channel, parent }: ChatAddress, name: string): Promise<boolean> => {
   if (parent === undefined) return false
   try {
     await api.startThread(parent, channel, name)

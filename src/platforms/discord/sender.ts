@@ -4,7 +4,7 @@ import { BoundedMap } from '../../domain/bounded-map.ts'
 import type { Logger } from '../../process/log.ts'
 import { createReplies } from '../replies/engine.ts'
 import type { DiscordApi } from './client.ts'
-import { placeOf } from './conversation-id.ts'
+import { addressOf } from './conversation-id.ts'
 import { discordReplies, openThread } from './reply-port.ts'
 
 export type Sender = {
@@ -34,7 +34,7 @@ export const createSender = ({ api, log, clock, previewEveryMs }: SenderParts): 
     },
     preview: replies.preview,
     openThread: (conversationId, name) =>
-      replies.ensureThread(conversationId, () => openThread(api, placeOf(conversationId), name)),
+      replies.ensureThread(conversationId, () => openThread(api, addressOf(conversationId), name)),
     onThreadDeleted: (conversationId) => {
       deleted.set(conversationId, true)
     },

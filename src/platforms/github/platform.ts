@@ -1,3 +1,7 @@
+/*
+ * GitHub issues and pull requests. In: signed webhook deliveries. Out: authorised messages for the inbox; comments
+ * through `reply-port.ts`.
+ */
 import { Webhooks } from '@octokit/webhooks'
 import { AppError } from '../../domain/errors.ts'
 import type { Accepted, Platform, PlatformInbox, TooOld, WebhookAnswer, WebhookRequest } from '../platform.ts'

@@ -1,3 +1,6 @@
+/*
+ * Markdown. In: an agent's text. Out: blocks and spans, which each platform prints in its own dialect.
+ */
 import createParser, { type MarkdownIt, type Token } from 'markdown-it'
 import type { Block } from './document.ts'
 import { spansOf } from './spans.ts'

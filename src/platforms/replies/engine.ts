@@ -1,3 +1,8 @@
+/*
+ * How every platform replies. In: replies from the outbox, and an agent's output so far. Out: posts, edits and
+ * deletions through the platform's port, one at a time per conversation, within the service's rate limits. A reply is
+ * sent once where the service can detect duplicates; the outbox splits and durably retries.
+ */
 import { DeliveryError, type OutgoingMessage } from '../../conversations/outbox/delivery.ts'
 import {
   type Attempt,
@@ -11,12 +16,6 @@ import {
 import { createPreviews } from './previews.ts'
 import type { Found, ReplyPort } from './port.ts'
 import { createRateLimits } from './rate-limits.ts'
-
-/*
- * How every platform replies. In: replies from the outbox, and an agent's output so far. Out: posts, edits and
- * deletions through the platform's port, one at a time per conversation, within the service's rate limits. A reply is
- * sent once where the service can detect duplicates; the outbox splits and durably retries.
- */
 
 export type Replies<Place> = {
   readonly send: (message: OutgoingMessage) => Promise<void>

@@ -4,7 +4,7 @@ import { authorise, type Authorised } from '../authorisation.ts'
 import type { Logger } from '../../process/log.ts'
 import type { UserMessage } from '../replies/engine.ts'
 import type { SlackClient } from './client.ts'
-import { conversationIdOf, parseEvent, type Place, type SlackMessage, type SlackSelf } from './parse.ts'
+import { conversationIdOf, parseEvent, type ChatAddress, type SlackMessage, type SlackSelf } from './parse.ts'
 import { readThread, threadContext } from './thread.ts'
 
 export type IncomingParts = {
@@ -13,7 +13,7 @@ export type IncomingParts = {
   readonly log: Logger
   /** Throws while not accepting, so that Slack redelivers. */
   readonly accept: PlatformInbox['accept']
-  readonly onAccepted: (conversationId: string, accepted: Accepted, message: UserMessage<Place>) => void
+  readonly onAccepted: (conversationId: string, accepted: Accepted, message: UserMessage<ChatAddress>) => void
 }
 
 export type Incoming = (body: unknown, self: SlackSelf) => Promise<void>

@@ -66,12 +66,12 @@ export const conversationIdOf = ({
   ts === threadTs && /^\/(?:codebase|clone)(?:\s|$)/.test(text) ? channel : `${channel}:${threadTs}`
 
 /** Without a thread: the channel itself. */
-export const threadOf = (conversationId: string): Place | undefined => {
+export const threadOf = (conversationId: string): ChatAddress | undefined => {
   const [, channel, threadTs] = /^([A-Z0-9]{2,30})(?::(\d{1,12}\.\d{1,9}))?$/.exec(conversationId) ?? []
   return channel === undefined ? undefined : { channel, threadTs }
 }
 
-export type Place = { readonly channel: string; readonly threadTs: string | undefined }
+export type ChatAddress = { readonly channel: string; readonly threadTs: string | undefined }
 
 /** A file with text, or a reply also shown in the channel, counts as a message. */
 const messageSubtypes: readonly unknown[] = [undefined, 'file_share', 'thread_broadcast']

@@ -1,3 +1,7 @@
+/*
+ * Slack. In: events from a socket or a webhook. Out: authorised messages for the inbox; replies through `reply-
+ * port.ts`.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError, isAppError } from '../../domain/errors.ts'
 import type { Platform, PlatformInbox, PlatformStatus, WebhookRequest } from '../platform.ts'

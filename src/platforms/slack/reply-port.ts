@@ -1,7 +1,7 @@
 import { splitReply } from '../../conversations/outbox/split.ts'
 import type { Mark, ReplyPort } from '../replies/port.ts'
 import { mayHaveSucceeded, type SlackClient, toDeliveryError } from './client.ts'
-import { type Place, threadOf } from './parse.ts'
+import { type ChatAddress, threadOf } from './parse.ts'
 import { toMrkdwn } from './render.ts'
 import { readThread } from './thread.ts'
 
@@ -17,7 +17,7 @@ const FIRST_MS = 1_000
 const BETWEEN_MS = 1_500
 
 /** Replies are messages in threads, recognised by their metadata. */
-export const slackReplies = (client: SlackClient): ReplyPort<Place, string> => ({
+export const slackReplies = (client: SlackClient): ReplyPort<ChatAddress, string> => ({
   placeOf: threadOf,
   // Posting is limited per channel, every other method per workspace, and a token is for one workspace.
   rateLimitOf: ({ channel }, call) => ({ name: call === 'post' ? `post ${channel}` : call, everyMs: BETWEEN_MS }),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { placeOf } from './conversation-id.ts'
+import { addressOf } from './conversation-id.ts'
 import { parseUpdate } from './parse.ts'
 
 const self = { id: 99, username: 'Coppice_Bot' }
@@ -148,7 +148,7 @@ test.each([undefined, 'x', {}, { update_id: 'x' }, { update_id: 1, message: { te
 )
 
 test('a conversation names its place', () => {
-  expect(placeOf('-1001:17')).toEqual({ chat: -1001, thread: 17 })
-  expect(placeOf('7')).toEqual({ chat: 7, thread: undefined })
-  expect(placeOf('conversation-1')).toBeUndefined()
+  expect(addressOf('-1001:17')).toEqual({ chat: -1001, thread: 17 })
+  expect(addressOf('7')).toEqual({ chat: 7, thread: undefined })
+  expect(addressOf('conversation-1')).toBeUndefined()
 })

@@ -1,3 +1,7 @@
+/*
+ * Telegram. In: updates from polling or a webhook. Out: authorised messages for the inbox; replies through `reply-
+ * port.ts`.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import { chatCommands } from '../../commands/chat-table.ts'
 import { AppError, isAppError } from '../../domain/errors.ts'

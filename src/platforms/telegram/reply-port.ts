@@ -3,7 +3,7 @@ import { BoundedMap } from '../../domain/bounded-map.ts'
 import type { Logger } from '../../process/log.ts'
 import type { ReplyPort } from '../replies/port.ts'
 import { isUnchanged, movedTo, type TelegramApi, toDeliveryError } from './client.ts'
-import { isGroup, type Place, placeOf } from './conversation-id.ts'
+import { isGroup, type ChatAddress, addressOf } from './conversation-id.ts'
 import { sendAsHtml } from './send-as-html.ts'
 
 /** Telegram's limit is 4,096 after rendering. */
@@ -20,11 +20,11 @@ export type ReplyPortParts = {
  * Replies are messages in chats. Telegram has nothing to recognise one by; but an edit can be repeated, so a reply that
  * was previewed arrives once.
  */
-export const telegramReplies = ({ api, log, previewEveryMs }: ReplyPortParts): ReplyPort<Place, number> => {
+export const telegramReplies = ({ api, log, previewEveryMs }: ReplyPortParts): ReplyPort<ChatAddress, number> => {
   /** A group that became a supergroup has a new id. */
   const moved = new BoundedMap<number, number>(1_000)
-  const chatOf = ({ chat }: Place): number => moved.get(chat) ?? chat
-  const post = async (place: Place, text: string): Promise<number> => {
+  const chatOf = ({ chat }: ChatAddress): number => moved.get(chat) ?? chat
+  const post = async (place: ChatAddress, text: string): Promise<number> => {
     const { thread } = place
     const sent = await sendAsHtml(text, log, (words, how) =>
       api.sendMessage(chatOf(place), words, {
@@ -36,7 +36,7 @@ export const telegramReplies = ({ api, log, previewEveryMs }: ReplyPortParts): R
     return sent.message_id
   }
   return {
-    placeOf,
+    placeOf: addressOf,
     // A flood wait applies to the chat, not the topic.
     rateLimitOf: (place) => ({ name: String(chatOf(place)), everyMs: previewEveryMs * (isGroup(place) ? 2 : 1) }),
     render: (text) => text,

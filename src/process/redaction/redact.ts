@@ -1,3 +1,7 @@
+/*
+ * Redaction. In: text, and the secrets known so far. Out: the same text with the secrets replaced, however they are
+ * encoded or split.
+ */
 import { credentialSpans } from './credential-shapes.ts'
 import { hide } from './hide.ts'
 import { createRedactedStream, type RedactedStream } from './redact-stream.ts'

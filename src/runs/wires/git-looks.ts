@@ -1,6 +1,10 @@
+/*
+ * What an agent changed outside its worktree. In: the shared checkout and git's own files, before and after a run. Out:
+ * the changes, for a warning.
+ */
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
-import { providerOf } from '../../isolation/served-by.ts'
+import { providerOf } from '../../isolation/provider-of.ts'
 import type { Store } from '../../store/store.ts'
 import type { RunsContext } from '../context.ts'
 import {

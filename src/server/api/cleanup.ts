@@ -55,7 +55,7 @@ const cleanAll = async (
   const failed: Failed[] = []
   for (const codebase of codebases) {
     try {
-      const report = await runScheduledCleanup(context.isolation, await context.provider(), codebase, { dryRun })
+      const report = await runScheduledCleanup(context.isolation, await context.environments(), codebase, { dryRun })
       reports.push(report)
       if (dryRun) continue
       const { removed, skipped } = report

@@ -7,7 +7,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { toEnvironmentId } from '../../domain/names.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { settleInterrupted } from '../../isolation/reconcile.ts'
+import { recoverInterrupted } from '../../isolation/reconcile.ts'
 import type { ServerDeps } from '../deps.ts'
 import type { ErrorBody } from '../errors.ts'
 
@@ -19,11 +19,11 @@ export const removeEnvironment = async (
   | { readonly removed: true; readonly answer: RemovalJson & { readonly notices: string[] } }
   | { readonly removed: false; readonly refusal: ErrorBody }
 > => {
-  const { isolation, provider, changes } = context
+  const { isolation, environments, changes } = context
   const { environment, codebase } = await environmentAndCodebase(isolation, id)
-  const recovery = await settleInterrupted(isolation, codebase)
+  const recovery = await recoverInterrupted(isolation, codebase)
   const notices = describeNotices([...recovery.settled, ...recovery.left], asProgram).map(redact)
-  const place = { context: isolation, provider, codebase }
+  const place = { context: isolation, environments, codebase }
   const result = await removeWorktree(place, environment, { forced, by: 'the API' })
   if (result.outcome === 'refused') {
     return { removed: false, refusal: redacted(refusalJson(result, viewOf(isolation)), redact) }

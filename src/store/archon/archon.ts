@@ -1,3 +1,6 @@
+/*
+ * Archon's database, read only. In: a SQLite file or a PostgreSQL URL. Out: its rows as typed values.
+ */
 import { AppError } from '../../domain/errors.ts'
 import type { ArchonDatabase, ArchonRow } from './database.ts'
 

@@ -1,3 +1,6 @@
+/*
+ * Environments in the database. In: rows and patches. Out: rows; two live ones never share a work, a branch or a path.
+ */
 import type { Kysely } from 'kysely'
 import { assertTransition, type IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'

@@ -1,3 +1,7 @@
+/*
+ * The inbox in the database. In: messages, once each by delivery id. Out: the next message of each conversation,
+ * claimed by one process.
+ */
 import { type Kysely, sql } from 'kysely'
 import { AppError } from '../../domain/errors.ts'
 import { assertMessageTransition, type MessageState } from '../../domain/message.ts'

@@ -1,3 +1,6 @@
+/*
+ * SQLite. In: a file. Out: a connection that waits for other processes, and notices when its file is replaced.
+ */
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Dialect, Kysely, SqliteAdapter, SqliteQueryCompiler } from 'kysely'

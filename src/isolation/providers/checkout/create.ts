@@ -9,13 +9,13 @@ import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
 import { followMoves } from '../../moved.ts'
 import { isInside, prepareRoot } from '../../paths.ts'
-import { presenceOf, providerOf } from '../../served-by.ts'
+import { presenceOf, providerOf } from '../../provider-of.ts'
 import type { Created, Existing, CreateRequest, LimitReached } from '../../provider.ts'
-import { whenSettled } from '../../settled.ts'
+import { waitForOperation } from '../../wait-for-operation.ts'
 import type { RepoConfig } from '../../../domain/config/repository.ts'
 import { provisionEnvironment } from './provision/provision.ts'
-import { activate, choosePath, makeTree, undoFailed } from './make.ts'
-import type { Made, Making } from './kind.ts'
+import { activate, choosePath, createTree, undoFailed } from './creation-steps.ts'
+import type { CreatedTree, Creation } from './kind.ts'
 import { type Plan, planCreation } from './plan.ts'
 import type { CheckoutKind } from './kind.ts'
 import { coppice, remedy } from '../../../domain/remedy.ts'
@@ -41,7 +41,7 @@ export const createEnvironment = async (
   let begun = await start()
   // Somebody else is making (or removing) the same work's: that is waited for without the lock.
   while ('outcome' in begun && begun.outcome === 'under-way') {
-    await whenSettled(context, codebase, begun.environment, { signal, tell: (notice) => recovered.push(notice) })
+    await waitForOperation(context, codebase, begun.environment, { signal, tell: (notice) => recovered.push(notice) })
     begun = await start()
   }
   if ('outcome' in begun) return begun.outcome === 'existing' ? { ...begun, notices: recovered } : begun
@@ -71,7 +71,7 @@ export const createEnvironment = async (
 }
 
 /** Said where nobody called it a fork: why it is treated like one, and how a person can vouch for it. */
-const doubtNotice = ({ plan: { trust, doubt, branch, prNumber } }: Making): Notice[] =>
+const doubtNotice = ({ plan: { trust, doubt, branch, prNumber } }: Creation): Notice[] =>
   isTrusted(trust) || doubt === undefined ? [] : [{ kind: 'treated-as-fork', branch, prNumber, doubt }]
 
 /** Inside the checkout every environment would be untracked files there, and inside the git directory worse. */
@@ -84,7 +84,7 @@ const assertOutside = ({ repoPath, checkoutPath, name }: Codebase, root: string)
 }
 
 type UnderWay = { readonly outcome: 'under-way'; readonly environment: IsolatedEnvironment }
-type Begun = { readonly making: Making; readonly made: Made; readonly config: RepoConfig }
+type Begun = { readonly making: Creation; readonly made: CreatedTree; readonly config: RepoConfig }
 
 const begin = async (
   context: IsolationContext,
@@ -105,7 +105,7 @@ const begin = async (
   const planned = await planCreation(context, request)
   const plan = { ...planned, notices: [...notices, ...planned.notices] }
   const path = await choosePath(context, codebase, root, plan)
-  const making: Making = {
+  const making: Creation = {
     context,
     codebase,
     checkout,
@@ -117,7 +117,7 @@ const begin = async (
     useSpare: true,
     signal: request.signal,
   }
-  const made = await makeTree(making)
+  const made = await createTree(making)
   if (!('outcome' in made)) return { making, made, config }
   if (made.outcome === 'limit') {
     return { outcome: 'limit', active: made.active, limit: context.settings.worktreesPerCodebase }
@@ -132,7 +132,7 @@ const giveWay = async (
   context: IsolationContext,
   codebase: Codebase,
   missing: IsolatedEnvironment,
-): Promise<readonly Notice[]> => (await providerOf(context, missing)).giveWay(context, codebase, missing)
+): Promise<readonly Notice[]> => (await providerOf(context, missing)).forgetMissing(context, codebase, missing)
 
 /** Looked at again under the lock: a directory that came back is the environment, and one that cannot be told blocks. */
 const isBack = async (

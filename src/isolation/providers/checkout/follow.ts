@@ -18,10 +18,10 @@ import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
 import { checkoutSettings } from './checkout-settings.ts'
 import type { IsolationContext } from '../../context.ts'
 import { type Dirt, readDirt } from './look/dirt.ts'
-import { isFree, isUnmounted, reasonsIn, usesOf } from '../../gates.ts'
+import { allPass, isUnmounted, reasonsIn, usesOf } from '../../gates.ts'
 import { inTheWay } from './look/in-the-way.ts'
 import { locked } from '../../lock/locked.ts'
-import { presenceOf } from '../../served-by.ts'
+import { presenceOf } from '../../provider-of.ts'
 import type { FollowedHead } from '../../provider.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
@@ -132,7 +132,7 @@ const look = async (
   })
   // First and alone: whatever looks at the files would wander off into what is mounted there.
   const mounts = await isUnmounted([tree.path, tree.gitDir])
-  if (!isFree(mounts)) return why(mounts)
+  if (!allPass(mounts)) return why(mounts)
   const use = await usesOf(context, environment, tree)
   if (use.length > 0) return why(use)
   const dirt = await readDirt(context, codebase, environment, tree, config)

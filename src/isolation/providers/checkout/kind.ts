@@ -1,3 +1,7 @@
+/*
+ * Environments that are git checkouts on this machine. In: what differs between linked worktrees and clones
+ * (`CheckoutKind`). Out: creating, removing, restoring and recovering, the same for both.
+ */
 import type { Work } from '../../../domain/work.ts'
 import type { Setting } from '../../../git/neutral.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
@@ -12,7 +16,7 @@ import type { JournalEntry, Spare, Store } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { Unreachable } from '../../../domain/removal/unreachable.ts'
 import type { FollowedRename, Presence } from '../../provider.ts'
-import type { MakingLeft } from './making.ts'
+import type { CreationRecord } from './creation-record.ts'
 import type { Plan } from './plan.ts'
 
 /** What became of work that somebody had done in a half-made environment. */
@@ -29,29 +33,29 @@ export type Undone =
 export type UndoWhen = 'just-made' | 'just-failed' | 'after-crash'
 
 /** It stays as it is for now, and this is why. */
-export type Left = { readonly left: LeftAlone }
+export type NotUndone = { readonly left: LeftAlone }
 
-export type Undoing = {
+export type CreationUndo = {
   readonly codebase: Codebase
   readonly entry: JournalEntry
-  readonly data: MakingLeft
+  readonly data: CreationRecord
   readonly when: UndoWhen
 }
 
 /** What differs between the kinds of checkout when one that was being made is taken back. */
 export type UndoSteps = {
   /** A git that a crash left running in it, besides those of the repository; in words. */
-  stillRunning(context: IsolationContext, data: MakingLeft): Promise<string | undefined>
+  stillRunning(context: IsolationContext, data: CreationRecord): Promise<string | undefined>
   /** Everywhere its directory may be. */
-  paths(data: MakingLeft): readonly string[]
+  paths(data: CreationRecord): readonly string[]
   /** Saves what others did in it, and takes its directory away. */
-  takeBack(context: IsolationContext, undoing: Undoing): Promise<Salvaged | Left>
+  takeBack(context: IsolationContext, undoing: CreationUndo): Promise<Salvaged | NotUndone>
   /** The refs that were made for it go. */
-  dropRefs(context: IsolationContext, undoing: Undoing, saved: Salvaged): Promise<void>
+  dropRefs(context: IsolationContext, undoing: CreationUndo, saved: Salvaged): Promise<void>
 }
 
 /** What a restore point needs to know of the checkout that it is of. */
-export type Keeping = Pick<CheckoutKind, 'isWhole' | 'tipsToKeep' | 'ownWork' | 'bringCommit' | 'madeOn'>
+export type RestorePointSource = Pick<CheckoutKind, 'isWhole' | 'tipsToKeep' | 'ownWork' | 'importCommit' | 'madeOn'>
 
 /** Commits that a restore point must reach, and the names that they had, as git's `packed-refs` lists them. */
 export type HeldForMissing = {
@@ -86,11 +90,11 @@ export type CheckoutKind = {
         /** Takes the row out and writes down, in the same transaction, whose the directory is now. */
         claim(store: Store, spare: Spare, entryId: string): Promise<boolean>
         /** Undefined when the spare cannot serve: the ordinary path is taken then. */
-        take(making: Making, entry: JournalEntry, spare: Spare): Promise<Tree | undefined>
+        take(making: Creation, entry: JournalEntry, spare: Spare): Promise<Tree | undefined>
       }
     | undefined
   /** Git's part of a creation, under the repository's lock and after row and intent: the directory is there and empty. */
-  add(making: Making, onSpawn: (identity: ProcessIdentity) => void): Promise<Tree>
+  add(making: Creation, onSpawn: (identity: ProcessIdentity) => void): Promise<Tree>
   /** Nothing says any more that it is being made. Answers what its row is to remember. */
   ready(tree: Tree, environment: IsolatedEnvironment): Promise<{ readonly adminName: string | undefined }>
   readonly undo: UndoSteps
@@ -118,9 +122,9 @@ export type CheckoutKind = {
   /** The branch that it was made on, if an agent in it can rename that without the repository knowing. */
   madeOn(context: IsolationContext, codebase: Codebase, environment: IsolatedEnvironment): Promise<string | undefined>
   /** The codebase's repository gets everything that this commit reaches. */
-  bringCommit(context: IsolationContext, codebase: Codebase, tree: Tree, commit: Sha): Promise<void>
+  importCommit(context: IsolationContext, codebase: Codebase, tree: Tree, commit: Sha): Promise<void>
   /** Git's own files of the checkout, from where a restore point keeps them. */
-  bringRecord(saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void>
+  restoreGitFiles(saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void>
 
   /**
    * The point of no return of a removal: what git has of the checkout beside its directory goes. Without a tree when
@@ -132,7 +136,7 @@ export type CheckoutKind = {
   /** The directory is back, perhaps at another path. */
   putBack(codebase: Codebase, entry: JournalEntry, path: string): Promise<void>
   /** Deletes the branch if it goes, else makes sure that the codebase's repository has it. Doing it twice is doing it once. */
-  settleBranch(
+  finishBranch(
     context: IsolationContext,
     codebase: Codebase,
     environment: IsolatedEnvironment,
@@ -142,7 +146,7 @@ export type CheckoutKind = {
   leftovers(codebase: Codebase, entry: JournalEntry): Promise<Notice[]>
 }
 
-export type Making = {
+export type Creation = {
   readonly context: IsolationContext
   readonly codebase: Codebase
   readonly checkout: CheckoutKind
@@ -159,4 +163,4 @@ export type Making = {
   readonly signal: AbortSignal | undefined
 }
 
-export type Made = { readonly tree: Tree; readonly entry: JournalEntry; readonly fromSpare: boolean }
+export type CreatedTree = { readonly tree: Tree; readonly entry: JournalEntry; readonly fromSpare: boolean }

@@ -9,12 +9,12 @@ type Shared =
   | 'create'
   | 'destroy'
   | 'restore'
-  | 'giveWay'
-  | 'vouch'
+  | 'forgetMissing'
+  | 'trust'
   | 'isVouched'
-  | 'settle'
+  | 'recover'
   | 'discardPoint'
-  | 'isKept'
+  | 'isRestorable'
   | 'headBranch'
   | 'glance'
   | 'followHead'
@@ -26,7 +26,7 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
     (await import('./remove.ts')).removeEnvironment(context, await kind(), codebase, environment, options),
   restore: async (context, codebase, point, lookAgain) =>
     (await import('./restore.ts')).restoreEnvironment(context, await kind(), codebase, point, lookAgain),
-  giveWay: async (context, codebase, missing) => {
+  forgetMissing: async (context, codebase, missing) => {
     const checkout = await kind()
     const { saveMissing } = await import('./save-missing.ts')
     const { restorePoint, notices } = await saveMissing(context, checkout, codebase, missing)
@@ -34,18 +34,18 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
     if (restorePoint === undefined || checkout.sharesRefs) return notices
     return [...notices, { kind: 'other-branches-saved', point: restorePoint.id }]
   },
-  vouch: async (context, codebase, environment, options) =>
-    (await import('./vouch.ts')).vouchFor(context, codebase, environment, options),
+  trust: async (context, codebase, environment, options) =>
+    (await import('./trust-environment.ts')).trustEnvironment(context, codebase, environment, options),
   isVouched: async (context, codebase, environment, options) =>
-    (await import('./vouch.ts')).isVouchedNow(context, codebase, environment, options),
+    (await import('./trust-environment.ts')).isVouchedNow(context, codebase, environment, options),
 
-  settle: async (context, codebase, { id, kind: operation }) => {
+  recover: async (context, codebase, { id, kind: operation }) => {
     const checkout = await kind()
     if (operation === 'remove') {
-      await (await import('./removal-steps.ts')).settleRemoval(context, checkout, codebase, id)
+      await (await import('./removal-steps.ts')).recoverRemoval(context, checkout, codebase, id)
       return { outcome: 'settled' }
     }
-    const { undoMaking } = await import('./undo.ts')
+    const { undoCreation: undoMaking } = await import('./undo-creation.ts')
     const undone = await undoMaking(context, codebase, checkout.undo, id, 'after-crash')
     if (undone.outcome === 'left') return { outcome: 'left', why: undone.why }
     return { outcome: undone.work === 'cannot-keep' ? 'left-to-user' : 'settled' }
@@ -53,8 +53,8 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
 
   discardPoint: async (context, codebase, id) =>
     (await import('./restore-point/restore-point.ts')).discardRestorePoint(context, codebase, id),
-  isKept: async (context, codebase, point) =>
-    (await import('./restore-point/restore-point.ts')).isKept(context, codebase, point),
+  isRestorable: async (context, codebase, point) =>
+    (await import('./restore-point/restore-point.ts')).isRestorable(context, codebase, point),
 
   headBranch: async ({ gitDir }) => {
     const head = await readHead(gitDir)

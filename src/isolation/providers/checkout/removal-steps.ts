@@ -9,7 +9,7 @@ import { updateRefs } from '../../../git/refs.ts'
 import type { Conversation, JournalEntry } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { RemoveOptions } from '../../provider.ts'
-import { endScripts, settleChild } from '../../children.ts'
+import { endScripts, endLeftoverGit } from '../../children.ts'
 import { syncDirectory } from '../../durable.ts'
 import { besidePath, followMoves } from '../../moved.ts'
 import { readRemovalData, type RemovalData } from '../../../domain/journal-data.ts'
@@ -75,7 +75,7 @@ const beingChanged = ({ branch }: IsolatedEnvironment): AppError =>
   new AppError('busy', `${branch} is being changed by another process`)
 
 /** Whether the point of no return was passed decides: until then everything can be taken back, after that nothing. */
-export const settleRemoval = async (
+export const recoverRemoval = async (
   context: IsolationContext,
   checkout: CheckoutKind,
   codebase: Codebase,
@@ -85,7 +85,7 @@ export const settleRemoval = async (
   if (entry === undefined) return
   // Read first: an entry that does not fit is left alone.
   readRemovalData(entry)
-  const running = await settleChild(context, codebase.repoPath, entry)
+  const running = await endLeftoverGit(context, codebase.repoPath, entry)
   if (running !== undefined) throw new AppError('busy', `can't finish an interrupted removal: ${running}`)
   if (!(await endScripts(context, entry))) {
     throw new AppError('busy', 'a process that teardown of an interrupted removal started is still running')
@@ -152,7 +152,7 @@ const putBack = async (
 export type Finished = {
   readonly branchDeleted: boolean
   readonly branchNote: BranchNote | string
-  readonly letGo: readonly Conversation[]
+  readonly detachedConversations: readonly Conversation[]
   readonly notices: readonly Notice[]
 }
 
@@ -163,10 +163,11 @@ export const finishRemoval = async (
   entryId: string,
 ): Promise<Finished> => {
   const open = await openRemoval(context, entryId)
-  if (open === undefined) return { branchDeleted: false, branchNote: { kind: 'not-judged' }, letGo: [], notices: [] }
+  if (open === undefined)
+    return { branchDeleted: false, branchNote: { kind: 'not-judged' }, detachedConversations: [], notices: [] }
   const { entry, environment } = open
   const { root, branchGoes, tip, note, askedBy, why, trigger } = readRemovalData(entry)
-  const settled = await checkout.settleBranch(context, codebase, environment, {
+  const settled = await checkout.finishBranch(context, codebase, environment, {
     goes: branchGoes,
     tip,
     pointId: entry.id,
@@ -178,7 +179,7 @@ export const finishRemoval = async (
   const trash = root === undefined ? undefined : await giveUp(root, environment.path, environment.id)
   await context.failpoint('remove.given-up')
   const branchNote = settled.note ?? note
-  const letGo = await context.store.transaction(async (store) => {
+  const detachedConversations = await context.store.transaction(async (store) => {
     await store.environments.transition(environment.id, 'removing', 'removed')
     await store.environments.dropAliases(environment.id)
     await store.ports.release(environment.id)
@@ -198,11 +199,11 @@ export const finishRemoval = async (
     return conversations
   })
   await context.failpoint('remove.recorded')
-  if (trash !== undefined) context.reap([trash])
+  if (trash !== undefined) context.deleteInBackground([trash])
   return {
     branchDeleted,
     branchNote,
-    letGo,
+    detachedConversations,
     notices: [...(settled.notices ?? []), ...(await verifyGone(checkout, codebase, environment, entry))],
   }
 }

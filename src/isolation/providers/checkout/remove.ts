@@ -10,7 +10,7 @@ import type { Tree } from '../../../git/door.ts'
 import { freshen } from '../../codebases/base.ts'
 import type { Fresh } from '../../codebases/base-branch.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
-import { settleOrAbandon } from '../../abandon.ts'
+import { undoOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
 import { type Dirt, isAsSaved, readDirt } from './look/dirt.ts'
 import { keptFilesThatDiffer } from './provision/additions.ts'
@@ -19,7 +19,7 @@ import {
   type Inspection,
   type Subject,
   askGates,
-  isFree,
+  allPass,
   isUnmounted,
   reasonsIn,
   stillInUse,
@@ -34,7 +34,7 @@ import { notKept } from './restore-point/archive.ts'
 import { judgeBranch } from './branch-fate.ts'
 import type { BranchFate } from './fate.ts'
 import type { CheckoutKind } from './kind.ts'
-import { beginRemoval, finishRemoval, settleRemoval, undoRemoval, whyOf } from './removal-steps.ts'
+import { beginRemoval, finishRemoval, recoverRemoval, undoRemoval, whyOf } from './removal-steps.ts'
 import { writeRestorePoint } from './restore-point/restore-point.ts'
 import { foreignLock, saveMissing } from './save-missing.ts'
 import { leftRunning, runTeardown } from './provision/scripts.ts'
@@ -176,11 +176,11 @@ const removePresent = async (
       branchDeleted: finished.branchDeleted,
       branchNote: finished.branchNote,
       leftOut: point.contents.leftOut,
-      letGo: finished.letGo.filter(({ id }) => id !== options.askedBy),
+      detachedConversations: finished.detachedConversations.filter(({ id }) => id !== options.askedBy),
       notices: [...notices, ...torn, ...finished.notices],
     }
   } catch (error) {
-    await settleOrAbandon(context, entry.id, () => settleRemoval(context, checkout, codebase, entry.id))
+    await undoOrAbandon(context, entry.id, () => recoverRemoval(context, checkout, codebase, entry.id))
     if (!isMissing(error)) throw error
     throw new AppError('busy', `${environment.branch} was moved or changed while it was being removed`, {
       cause: error,
@@ -234,12 +234,12 @@ const lookAgain = async (
 ): Promise<readonly GateAnswer[]> => {
   const { codebase, environment, config } = subject
   const mounts = await isUnmounted([moved.path, moved.gitDir])
-  if (!isFree(mounts)) return mounts
+  if (!allPass(mounts)) return mounts
   const [same, use] = await Promise.all([
     isAsSaved(context, codebase, environment, moved, config, saved),
     stillInUse(context, subject, moved),
   ])
-  const users = isFree(use) ? use : await stillInUse(context, subject, moved)
+  const users = allPass(use) ? use : await stillInUse(context, subject, moved)
   const reasons = users.filter(({ answer }) => answer !== 'yes')
   if (same) return reasons
   return [...reasons, no('nothing-uncommitted', { kind: 'changed-meanwhile' })]
@@ -253,12 +253,12 @@ const release = async (
 ): Promise<Released | Refused> => {
   const reasons = await usesOf(context, environment, undefined)
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons }
-  if (options.dryRun === true) return { outcome: 'released', environment, letGo: [] }
-  const letGo = await context.store.transaction((store) =>
+  if (options.dryRun === true) return { outcome: 'released', environment, detachedConversations: [] }
+  const detachedConversations = await context.store.transaction((store) =>
     releaseRow(context, store, environment, options, whyOf(options)),
   )
-  const others = letGo.filter(({ id }) => id !== options.askedBy)
-  return { outcome: 'released', environment: { ...environment, status: 'released' }, letGo: others }
+  const others = detachedConversations.filter(({ id }) => id !== options.askedBy)
+  return { outcome: 'released', environment: { ...environment, status: 'released' }, detachedConversations: others }
 }
 
 const current = async (context: Pick<IsolationContext, 'store'>, id: EnvironmentId): Promise<IsolatedEnvironment> => {

@@ -20,23 +20,23 @@ import { prepareRoot } from '../../paths.ts'
 import type { Restored } from '../../provider.ts'
 import { checkoutSettings } from './checkout-settings.ts'
 import { copyTree } from './restore-point/archive.ts'
-import { activate, choosePath, makeTree, undoFailed } from './make.ts'
-import type { Made, Making } from './kind.ts'
-import { finishing } from './making.ts'
+import { activate, choosePath, createTree, undoFailed } from './creation-steps.ts'
+import type { CreatedTree, Creation } from './kind.ts'
+import { finishing } from './creation-record.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { shellWord } from '../../../domain/shell-word.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
-import { layLargeFiles } from './restore-point/large-files.ts'
+import { restoreLargeFiles } from './restore-point/large-files.ts'
 import { bringTags } from './restore-point/named-by-record.ts'
 import { applyPermissions } from './restore-point/permissions.ts'
 import type { Plan } from './plan.ts'
 import { leasePorts } from '../../ports.ts'
-import { layRawBytes } from './restore-point/raw-files.ts'
+import { restoreRawBytes } from './restore-point/raw-files.ts'
 import { blockerOf, bringOwnBranch, settingsFor } from './restore-point/restore-branch.ts'
-import { layFiles, layIgnored, parentOf } from './restore-point/restore-files.ts'
+import { restoreFiles, restoreIgnored, parentOf } from './restore-point/restore-files.ts'
 import { restoreDirectory } from '../../restore-points.ts'
 import { makeFull, takeSkippedAway } from './restore-point/restore-skipped.ts'
-import { bringSubmodules } from './restore-point/restore-submodules.ts'
+import { restoreSubmodules } from './restore-point/restore-submodules.ts'
 import type { CheckoutKind } from './kind.ts'
 import { coppice, remedy } from '../../../domain/remedy.ts'
 
@@ -78,7 +78,7 @@ const begin = async (
   codebase: Codebase,
   point: RestorePoint,
   root: string,
-): Promise<{ making: Making; made: Made }> => {
+): Promise<{ making: Creation; made: CreatedTree }> => {
   if (point.host !== context.host) {
     throw new AppError('restore-failed', 'that worktree was removed on another host, which has its files')
   }
@@ -105,7 +105,7 @@ const begin = async (
   }
   const limit = context.settings.worktreesPerCodebase
   const { aliases } = point.contents
-  const making: Making = {
+  const making: Creation = {
     context,
     codebase,
     checkout,
@@ -119,7 +119,7 @@ const begin = async (
     settings: checkoutSettingsFor(point),
     signal: undefined,
   }
-  const made = await makeTree(making)
+  const made = await createTree(making)
   if (!('outcome' in made)) return { making, made }
   throw new AppError(
     'restore-failed',
@@ -247,23 +247,23 @@ const fill = async (
     await setHeadBranch(context.git, tree, toBranchName(head.branch))
   }
   const leftOut: LeftOut[] = []
-  await layRawBytes(context, tree, point)
-  if (dirty) await layFiles(context, tree, point, laid, leftOut)
-  await layLargeFiles(tree, directory, point, leftOut)
+  await restoreRawBytes(context, tree, point)
+  if (dirty) await restoreFiles(context, tree, point, laid, leftOut)
+  await restoreLargeFiles(tree, directory, point, leftOut)
   await context.failpoint('restore.files')
   await bringTags(context, tree, point)
-  await checkout.bringRecord(join(directory, 'admin'), tree, leftOut)
+  await checkout.restoreGitFiles(join(directory, 'admin'), tree, leftOut)
   await takeSkippedAway(context, tree, point)
   await context.failpoint('restore.record')
   // By what the point says, not by what is there: a directory that has vanished since is not an empty one.
-  if (ignored.length > 0) await layIgnored(join(directory, 'ignored'), tree, ignored, leftOut)
+  if (ignored.length > 0) await restoreIgnored(join(directory, 'ignored'), tree, ignored, leftOut)
   for (const path of nested) {
     // A nested repository comes back whole; an empty directory that the checkout made for a submodule gives way.
     await deleteTree(bytesBelow(tree.path, path))
     await mkdir(bytesBelow(tree.path, parentOf(path)), { recursive: true })
     await copyTree(join(directory, 'nested'), tree.path, path, leftOut)
   }
-  await bringSubmodules(context, join(directory, 'admin'), tree, point, { leftOut, settings })
+  await restoreSubmodules(context, join(directory, 'admin'), tree, point, { leftOut, settings })
   const { permissions, modes } = point.contents
   if (permissions !== undefined) await applyPermissions(tree.path, { ...permissions, modes })
   return leftOut

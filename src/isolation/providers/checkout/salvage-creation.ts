@@ -23,7 +23,7 @@ import { type InnerRepository, repositoriesInside } from './look/repositories-in
 import { walk } from '../../walk.ts'
 import { isOurAddition } from './provision/additions.ts'
 import { type ExpectedContent, expectedContent, hasMode } from './provision/expected-content.ts'
-import type { Keeping, Salvaged } from './kind.ts'
+import type { RestorePointSource, Salvaged } from './kind.ts'
 import { namedIn } from './restore-point/named-by-record.ts'
 import { discardRestorePoint, writeRestorePoint } from './restore-point/restore-point.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
@@ -40,9 +40,9 @@ import { changedSubmodules, isRegenerable } from './salvage-submodules.ts'
  * there beyond the checkout goes into a restore point before the directory goes. What setup wrote cannot be told from
  * that, so the rules are those of a removal: regenerable directories are left out, and ignored files have a limit.
  */
-export const saveStrangersWork = async (
+export const saveOthersWork = async (
   context: IsolationContext,
-  checkout: Keeping,
+  checkout: RestorePointSource,
   codebase: Codebase,
   entry: JournalEntry,
   tree: Tree,
@@ -77,7 +77,7 @@ export const saveStrangersWork = async (
 /** Against a fresh index of the start commit: the tree's own may be half written. */
 const beyondCheckout = (
   context: IsolationContext,
-  checkout: Keeping,
+  checkout: RestorePointSource,
   codebase: Codebase,
   tree: Tree,
   expected: Expected,
@@ -96,7 +96,7 @@ type Expected = {
 
 const compareWith = async (
   context: IsolationContext,
-  checkout: Keeping,
+  checkout: RestorePointSource,
   codebase: Codebase,
   tree: Tree,
   { indexFile, start, laid, settings, isWhole }: Expected & { readonly indexFile: string },
@@ -138,7 +138,7 @@ const compareWith = async (
   // What the restore point holds was brought back, and is still in the point.
   const objects = laid.halfDone ? [] : [...named.tags.keys(), ...named.others]
   const work = repositories.filter((one) => one.work !== undefined)
-  const tips = isWhole ? await strangersTips(context, checkout, codebase, tree) : []
+  const tips = isWhole ? await othersTips(context, checkout, codebase, tree) : []
   const own = isWhole && !laid.halfDone ? await checkout.ownWork(context, codebase, tree) : []
   const found = [
     changed,
@@ -195,9 +195,9 @@ export const stagedOnly = async (
 }
 
 /** Commits in refs that only the checkout has: the repository knows every commit that it was made with. */
-const strangersTips = async (
+const othersTips = async (
   context: IsolationContext,
-  checkout: Keeping,
+  checkout: RestorePointSource,
   codebase: Codebase,
   tree: Tree,
 ): Promise<Sha[]> => {

@@ -8,7 +8,7 @@ import { readRef, resolveCommit } from '../../../git/refs.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
-import type { Keeping, Salvaged } from './kind.ts'
+import type { RestorePointSource, Salvaged } from './kind.ts'
 import { expectedContent } from './provision/expected-content.ts'
 import { namedIn } from './restore-point/named-by-record.ts'
 import { writeRestorePoint } from './restore-point/restore-point.ts'
@@ -20,7 +20,7 @@ import { branchOf, stagedOnly } from './salvage-creation.ts'
  */
 export const saveRecord = async (
   context: IsolationContext,
-  checkout: Keeping,
+  checkout: RestorePointSource,
   codebase: Codebase,
   entry: JournalEntry,
   tree: Tree,

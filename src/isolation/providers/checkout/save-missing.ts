@@ -1,6 +1,6 @@
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { readLock } from '../../../git/admin-dir.ts'
-import { settleOrAbandon } from '../../abandon.ts'
+import { undoOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { CheckoutKind } from './kind.ts'
 import type { Removed, RemoveOptions } from '../../provider.ts'
@@ -8,7 +8,7 @@ import { ReasonedError } from '../../../domain/reasoned-error.ts'
 import { no } from '../../../domain/removal/gates.ts'
 import { shellWord } from '../../../domain/shell-word.ts'
 import type { BranchFate } from './fate.ts'
-import { beginRemoval, finishRemoval, settleRemoval } from './removal-steps.ts'
+import { beginRemoval, finishRemoval, recoverRemoval } from './removal-steps.ts'
 import { writePointOfHeld, writeRestorePoint } from './restore-point/restore-point.ts'
 import { remedy, shell } from '../../../domain/remedy.ts'
 
@@ -64,7 +64,7 @@ export const saveMissing = async (
       ...finished,
     }
   } catch (error) {
-    await settleOrAbandon(context, entry.id, () => settleRemoval(context, checkout, codebase, entry.id))
+    await undoOrAbandon(context, entry.id, () => recoverRemoval(context, checkout, codebase, entry.id))
     throw error
   }
 }

@@ -5,16 +5,16 @@ import { cloneAt, cloneBorrowing } from '../../../git/borrowing-clone.ts'
 import { readRef, readRefs } from '../../../git/refs.ts'
 import { checkoutSettings } from '../checkout/checkout-settings.ts'
 import { followRename } from '../checkout/follow-rename.ts'
-import type { CheckoutKind, Making } from '../checkout/kind.ts'
-import { bringRecord } from './bring-record.ts'
-import { settleBranch } from './deliver.ts'
-import { keeping } from './keeping.ts'
+import type { CheckoutKind, Creation } from '../checkout/kind.ts'
+import { restoreGitFiles } from './restore-git-files.ts'
+import { finishBranch } from './deliver.ts'
+import { restorePointSource } from './restore-point-source.ts'
 import { heldForMissing } from './missing.ts'
 import { unreachable } from './only-in-clone.ts'
 import { remoteConfig } from './own-work.ts'
 import { presenceOf } from './presence.ts'
 import { pinStart } from './refs.ts'
-import { undoSteps } from './undo.ts'
+import { undoSteps } from './undo-creation.ts'
 
 /** A clone: everything that git has of it lies in its own directory, and the repository gets its commits by being brought them. */
 export const ownClone: CheckoutKind = {
@@ -53,12 +53,12 @@ export const ownClone: CheckoutKind = {
   ready: async () => ({ adminName: undefined }),
   undo: undoSteps,
 
-  ...keeping,
+  ...restorePointSource,
   unreachable,
   // Whatever git has of it lies in its directory, and that is away.
   treeOfMissing: async () => undefined,
   heldForMissing,
-  bringRecord,
+  restoreGitFiles: restoreGitFiles,
 
   forget: async (context, _codebase, entryId, tree) => {
     const entry = await context.store.journal.get(entryId)
@@ -74,7 +74,7 @@ export const ownClone: CheckoutKind = {
   },
   isForgotten: async (_context, _codebase, { step }) => step === 'forgetting',
   putBack: async () => undefined,
-  settleBranch,
+  finishBranch: finishBranch,
   leftovers: async () => [],
 }
 
@@ -84,7 +84,7 @@ const baseRef = async ({
   codebase: { remote },
   environment: { baseBranch },
   plan,
-}: Making): Promise<{ name: string; sha: Sha } | undefined> => {
+}: Creation): Promise<{ name: string; sha: Sha } | undefined> => {
   if (baseBranch === undefined) return undefined
   const names = [...(remote === undefined ? [] : [`refs/remotes/${remote}/${baseBranch}`]), `refs/heads/${baseBranch}`]
   const refs = await readRefs(context.git, plan.repo, names)

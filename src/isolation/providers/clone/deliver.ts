@@ -15,7 +15,7 @@ import { blockerOf } from '../checkout/restore-point/restore-branch.ts'
 import { madeOn, pinsOf, unpin } from './refs.ts'
 
 /** The clone's branch, and nothing else, becomes the repository's. What a restore point holds is there already. */
-export const settleBranch: CheckoutKind['settleBranch'] = async (context, codebase, environment, options) => {
+export const finishBranch: CheckoutKind['finishBranch'] = async (context, codebase, environment, options) => {
   const { goes, tip, pointId } = options
   const repo = repoOf(codebase)
   const own = madeOn(environment.id, await pinsOf(context, repo, environment.id))

@@ -8,11 +8,11 @@ import { existingObjects } from '../../../git/unreachable.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
-import type { Keeping } from '../checkout/kind.ts'
+import type { RestorePointSource } from '../checkout/kind.ts'
 import { refsOfClone } from './tips.ts'
 
 /** What somebody made in the git directory of a clone beside commits: tags with words, hooks, settings. */
-export const ownWork: Keeping['ownWork'] = async (context, codebase, tree) => {
+export const ownWork: RestorePointSource['ownWork'] = async (context, codebase, tree) => {
   const refs = (await refsOfClone(context.git, tree)).filter(({ committerDate }) => committerDate === undefined)
   const shas = refs.map(({ sha }) => sha)
   const known = shas.length === 0 ? new Set() : await existingObjects(context.git, repoOf(codebase), shas)

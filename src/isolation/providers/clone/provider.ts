@@ -1,3 +1,7 @@
+/*
+ * The provider `clone`: a clone per environment, which reads the repository's objects and never writes there. In:
+ * requests of the interface. Out: clones, and their commits brought to the repository.
+ */
 import { readdir } from 'node:fs/promises'
 import { toEnvironmentId } from '../../../domain/names.ts'
 import { AppError, toAppError } from '../../../domain/errors.ts'
@@ -7,7 +11,7 @@ import { repoOf } from '../../codebases/repo-of.ts'
 import type { Provider } from '../../context.ts'
 import { followRename } from '../checkout/follow-rename.ts'
 import { checkoutProvider } from '../checkout/provider.ts'
-import { bringTips } from './bring.ts'
+import { importTips } from './import-commits.ts'
 import { presenceOf } from './presence.ts'
 import { tipRefOf } from './refs.ts'
 
@@ -51,7 +55,7 @@ export const clone: Provider = {
   recordedPath: async () => undefined,
   tipRef: ({ id }) => tipRefOf(id),
   ownRepository: ({ path }) => cloneAt(path),
-  bring: bringTips,
+  importCommits: importTips,
   followRenames: (context, codebase, environments, options) =>
     Promise.all(
       environments.map(async (environment) => {
@@ -70,7 +74,7 @@ export const clone: Provider = {
   followHead: async (context, codebase, environment, ...asked) => {
     const followed = await shared.followHead(context, codebase, environment, ...asked)
     // The commit it is at now is borrowed, and the next fetch may find the pull request rewritten.
-    await bringTips(context, codebase, [environment])
+    await importTips(context, codebase, [environment])
     return followed
   },
 

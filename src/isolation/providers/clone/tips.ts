@@ -11,7 +11,7 @@ import { listRefs, type Ref } from '../../../git/refs.ts'
 import { tooLarge } from '../../../process/files/read-untrusted.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
-import type { Keeping } from '../checkout/kind.ts'
+import type { RestorePointSource } from '../checkout/kind.ts'
 
 /**
  * Every ref of a clone. An agent can write millions of them into one file within a second, and each look would read them
@@ -32,7 +32,7 @@ export const assertFewRefs = ({ commonDir }: Repo): void => {
 const maxPackedBytes = 16 * 1024 * 1024
 
 /** The commits that the clone's own refs lead to. */
-export const tipsToKeep: Keeping['tipsToKeep'] = async (context, codebase, tree) =>
+export const tipsToKeep: RestorePointSource['tipsToKeep'] = async (context, codebase, tree) =>
   (await namedTips(context, codebase, tree)).commits
 
 export type NamedTips = {

@@ -16,7 +16,7 @@ import { otherHomeOf } from './other-home.ts'
 import { isInternal } from '../../paths.ts'
 import type { AdoptRequest } from '../../provider.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
-import { makingReason, spareToken } from './marks.ts'
+import { creationReason, spareToken } from './lock-reasons.ts'
 import { coppice, type Remedy, remedy, shell } from '../../../domain/remedy.ts'
 
 /**
@@ -160,7 +160,7 @@ const assertNotInternal = async (
   if (isSpare || (await readToken(dir))?.startsWith(spareToken('')) === true) {
     throw refused('is a spare worktree that Coppice keeps for the next one')
   }
-  if (lockReason?.startsWith(makingReason('')) === true) throw refused('is being made', 'try again when that is done')
+  if (lockReason?.startsWith(creationReason('')) === true) throw refused('is being made', 'try again when that is done')
   if (!isInternal(real)) return
   throw refused(
     'is in a directory that Coppice manages',

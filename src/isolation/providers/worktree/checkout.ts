@@ -5,15 +5,15 @@ import { dropBranch } from '../checkout/branch-fate.ts'
 import { checkoutSettings } from '../checkout/checkout-settings.ts'
 import type { CheckoutKind } from '../checkout/kind.ts'
 import { unreachableCommits } from '../checkout/look/unreachable.ts'
-import { moveForward } from '../checkout/making.ts'
-import { bringRecord } from './bring-record.ts'
+import { moveForward } from '../checkout/creation-record.ts'
+import { restoreGitFiles } from './restore-git-files.ts'
 import { followRename } from '../checkout/follow-rename.ts'
 import { forgetRecord, isForgotten, leftovers, linkAgain } from './forget.ts'
-import { keeping } from './keeping.ts'
-import { makingReason } from './marks.ts'
+import { restorePointSource } from './restore-point-source.ts'
+import { creationReason } from './lock-reasons.ts'
 import { presenceOf, treeOfMissing } from './presence.ts'
 import { claimSpare, takeSpare } from './spare.ts'
-import { undoSteps } from './undo.ts'
+import { undoSteps } from './undo-creation.ts'
 
 /** A linked worktree: git keeps a record of it in the codebase's own repository, which has its branch and its commits. */
 export const linkedWorktree: CheckoutKind = {
@@ -33,7 +33,7 @@ export const linkedWorktree: CheckoutKind = {
         path: environment.path,
         branch: plan.origin === 'created' ? { create: plan.branch } : { existing: plan.branch },
         at: plan.at,
-        lockReason: makingReason(environment.id),
+        lockReason: creationReason(environment.id),
         settings: settings ?? checkoutSettings(plan.trust),
         onSpawn,
       },
@@ -41,23 +41,23 @@ export const linkedWorktree: CheckoutKind = {
     )
   },
   ready: async ({ gitDir }, { id }) => {
-    await clearLock(gitDir, makingReason(id))
+    await clearLock(gitDir, creationReason(id))
     return { adminName: basename(gitDir) }
   },
   undo: undoSteps,
 
-  ...keeping,
+  ...restorePointSource,
   unreachable: (context, _codebase, _environment, tree) => unreachableCommits(context, tree),
   treeOfMissing,
   heldForMissing: async () => undefined,
-  bringRecord,
+  restoreGitFiles: restoreGitFiles,
 
   forget: async (context, codebase, entryId, tree) => {
     if (tree !== undefined) await forgetRecord(context, codebase, entryId, tree.gitDir)
   },
   isForgotten,
   putBack: linkAgain,
-  settleBranch: async (context, codebase, { branch }, { goes, tip }) => {
+  finishBranch: async (context, codebase, { branch }, { goes, tip }) => {
     if (!goes || tip === undefined) return { deleted: false }
     const dropped = await dropBranch(context, codebase, branch, tip)
     return dropped.deleted ? dropped : { deleted: false, note: dropped.why }

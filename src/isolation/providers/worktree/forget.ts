@@ -12,7 +12,7 @@ import { repoOf } from '../../codebases/repo-of.ts'
 import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
 import { readRemovalData, unreadableEntry } from '../../../domain/journal-data.ts'
-import { isUntouched, recordFiles } from '../checkout/restore-point/record-files.ts'
+import { areAllThere, recordFiles } from '../checkout/restore-point/record-files.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 
 /** The point of no return: git's record goes. Journaled, since git may go on when we are gone. */
@@ -33,7 +33,7 @@ export const forgetRecord = async (
     )
   } catch (error) {
     // Git would not begin, and has a reason: the removal is taken back. Once it has begun there is no way back.
-    if (await isUntouched(adminDir, files)) throw error
+    if (await areAllThere(adminDir, files)) throw error
     const entry = await context.store.journal.get(entryId)
     if (entry !== undefined) await deleteRest(context, entry, adminDir)
   }
@@ -72,7 +72,7 @@ export const isForgotten = async (
   const { files } = readRemovalData(entry)
   if (entry.step === 'forgetting' && files === undefined) throw unreadableEntry(entry, ['files'])
   const isForgetting = entry.step === 'forgetting' && adminDir !== undefined && files !== undefined
-  if (isForgetting && !(await isUntouched(adminDir, files))) {
+  if (isForgetting && !(await areAllThere(adminDir, files))) {
     await deleteRest(context, entry, adminDir)
     return true
   }

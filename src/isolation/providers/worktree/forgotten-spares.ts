@@ -18,8 +18,8 @@ import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
 import { managedRoot } from '../../paths.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
-import { leaveToUser } from './making-left.ts'
-import { spareReason, spareToken } from './marks.ts'
+import { leaveToUser } from './find-unfinished.ts'
+import { spareReason, spareToken } from './lock-reasons.ts'
 
 /** A spare of ours that has no row: the database was lost. */
 export type ForgottenSpare = {

@@ -1,3 +1,7 @@
+/*
+ * The provider `worktree`: a linked worktree per environment. In: requests of the interface. Out: worktrees whose refs
+ * and objects are the repository's.
+ */
 import { existsSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { toEnvironmentId } from '../../../domain/names.ts'
@@ -35,7 +39,7 @@ export const worktree: Provider = {
   // A worktree commits to the repository itself.
   tipRef: ({ branch }) => `refs/heads/${branch}`,
   ownRepository: () => undefined,
-  bring: async () => new Map(),
+  importCommits: async () => new Map(),
   followRenames,
   findAdoptable: async (context, request) => (await import('./adoptable.ts')).findAdoptable(context, request),
   orphans: async (context, codebase) => (await import('./orphans.ts')).orphanedWorktrees(context, codebase),

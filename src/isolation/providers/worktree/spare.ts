@@ -28,7 +28,7 @@ import { mountsInside } from '../../../process/files/mounts.ts'
 import type { JournalEntry, Spare, Store } from '../../../store/store.ts'
 import { checkoutSettings } from '../checkout/checkout-settings.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
-import { settleOrAbandon } from '../../abandon.ts'
+import { undoOrAbandon } from '../../abandon.ts'
 import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
 import { convertedEdits } from '../checkout/look/converted-edits.ts'
@@ -36,17 +36,17 @@ import { locked } from '../../lock/locked.ts'
 import { prepareRoot, spareDirectory } from '../../paths.ts'
 import { treeAt } from './presence.ts'
 import { madeAt } from './forgotten-spares.ts'
-import { leaveToUser, wasTaken } from './making-left.ts'
+import { leaveToUser, wasTaken } from './find-unfinished.ts'
 import { walk } from '../../walk.ts'
-import { discarding, moveForward } from '../checkout/making.ts'
-import type { Making } from '../checkout/kind.ts'
-import { makingReason, spareReason, spareToken } from './marks.ts'
+import { discarding, moveForward } from '../checkout/creation-record.ts'
+import type { Creation } from '../checkout/kind.ts'
+import { creationReason, spareReason, spareToken } from './lock-reasons.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { discardDirectory } from '../../trash/trash.ts'
-import { undoMaking } from '../checkout/undo.ts'
-import { undoSteps } from './undo.ts'
-import { isUntouched } from '../checkout/look/untouched.ts'
+import { undoCreation } from '../checkout/undo-creation.ts'
+import { undoSteps } from './undo-creation.ts'
+import { isUnusedSpare } from '../checkout/look/untouched.ts'
 import { ReasonedError } from '../../../domain/reasoned-error.ts'
 
 /** Takes the row out and writes down, in the same transaction, whose the directory is now. */
@@ -58,7 +58,7 @@ export const claimSpare = async (store: Store, spare: Spare, entryId: string): P
 
 /** A rename and a branch switch. Undefined when the spare cannot serve: the ordinary path is taken then. */
 export const takeSpare = async (
-  { context, codebase, kind, environment, plan }: Making,
+  { context, codebase, kind, environment, plan }: Creation,
   entry: JournalEntry,
   spare: Spare,
 ): Promise<Tree | undefined> => {
@@ -69,14 +69,14 @@ export const takeSpare = async (
   }
   const isSame = (await madeAt(context, codebase, found.gitDir)) === spare.sha
   // A checkout of another commit would replace an edit that a filter hides from git.
-  const isUnwritten = await isUntouched(found, { files: spare.sha !== plan.at })
+  const isUnwritten = await isUnusedSpare(found, { files: spare.sha !== plan.at })
   if (!isSame || !(isUnwritten || (await isAsMade(context, found, [spare.sha])))) {
     context.log.warn('a spare could not serve: somebody has written to it', { path: spare.path })
     await leaveToUser(found.gitDir)
     return undefined
   }
   await clearLock(found.gitDir, spareReason(spare.id))
-  await setLock(found.gitDir, makingReason(environment.id))
+  await setLock(found.gitDir, creationReason(environment.id))
   await context.failpoint(`${kind}.spare-locked`)
   await moveForward(context, plan)
   const settings = checkoutSettings(plan.trust)
@@ -103,16 +103,16 @@ export const takeSpare = async (
 
 /** Takes away a spare that is as we made it; one that somebody has written to is left for `doctor` to name. */
 const retireSpare = async (
-  context: Pick<IsolationContext, 'git' | 'clock' | 'reap'>,
+  context: Pick<IsolationContext, 'git' | 'clock' | 'deleteInBackground'>,
   codebase: Codebase,
   spare: Tree,
   environmentId: string,
   ours: readonly Sha[],
 ): Promise<void> => {
-  await clearLock(spare.gitDir, makingReason(environmentId))
+  await clearLock(spare.gitDir, creationReason(environmentId))
   if (!(await isAsMade(context, spare, ours))) return leaveToUser(spare.gitDir)
   const root = dirname(dirname(spare.path))
-  context.reap([await discardDirectory(root, spare.path, basename(spare.path))])
+  context.deleteInBackground([await discardDirectory(root, spare.path, basename(spare.path))])
   await removeWorktreeRecord(context.git, repoOf(codebase), { dir: spare.gitDir })
 }
 
@@ -213,7 +213,7 @@ const makeSpare = async (context: IsolationContext, codebase: Codebase): Promise
   try {
     await addSpare(context, codebase, entry, { id, path, sha: base.sha })
   } catch (error) {
-    await settleOrAbandon(context, entry.id, () => undoMaking(context, codebase, undoSteps, entry.id, 'just-made'))
+    await undoOrAbandon(context, entry.id, () => undoCreation(context, codebase, undoSteps, entry.id, 'just-made'))
     throw error
   }
   return true
@@ -309,7 +309,7 @@ const discardSpare = async (context: IsolationContext, codebase: Codebase, spare
       startedAt: context.clock(),
     })
   })
-  const undone = await undoMaking(context, codebase, undoSteps, id, 'after-crash')
+  const undone = await undoCreation(context, codebase, undoSteps, id, 'after-crash')
   if (undone.outcome === 'undone') return
   await context.store.journal.advance(id, { data: { abandoned: true } })
   throw new ReasonedError('busy', `a spare of ${codebase.name} is in use`, [{ left: undone.why }])

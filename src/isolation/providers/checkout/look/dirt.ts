@@ -1,3 +1,7 @@
+/*
+ * What is in a checkout that git could lose. In: a checkout. Out: its changes, untracked and ignored files, submodules,
+ * repositories inside, half-done operations.
+ */
 import { createHash } from 'node:crypto'
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'

@@ -8,7 +8,7 @@ import { readAdminDir, worktreePaths } from '../../../../git/admin-dir.ts'
 import type { Tree } from '../../../../git/door.ts'
 import { readUntrustedText } from '../../../../process/files/read-untrusted.ts'
 import type { IsolationContext } from '../../../context.ts'
-import { inPairs } from '../../../map-concurrent.ts'
+import { mapInPairs } from '../../../map-concurrent.ts'
 import { isInside } from '../../../paths.ts'
 import { type Checkout, workIn } from './repository-work.ts'
 import type { Walk } from '../../../walk.ts'
@@ -160,7 +160,7 @@ const judge = async (
   for (const one of repositories) if (one.why !== undefined) work.set(one, one.why)
   const asked = repositories.filter(({ checkout }) => checkout !== undefined)
   for (const one of asked.slice(mostJudged)) work.set(one, { kind: 'too-many' })
-  await inPairs(asked.slice(0, mostJudged), async (one) => {
+  await mapInPairs(asked.slice(0, mostJudged), async (one) => {
     const found = one.checkout && (await workIn(context, one.checkout))
     if (found !== undefined) work.set(one, found)
   })

@@ -13,7 +13,7 @@ import { createTimeSlice } from '../../../../process/time-slice.ts'
  * directories tell. An edit in place of a tracked file is not noticed unless `files` are looked at; where the worktree
  * stays at its commit, it is an edit in the new environment. False when it has to be looked at more closely.
  */
-export const isUntouched = async (tree: Tree, { files }: { readonly files: boolean }): Promise<boolean> => {
+export const isUnusedSpare = async (tree: Tree, { files }: { readonly files: boolean }): Promise<boolean> => {
   const made = changeTime(tokenFile(tree.gitDir))
   const isOld = (path: string | Buffer): boolean => {
     const changed = changeTime(path)

@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { makeDressed } from '../../../../../test/helpers/provisioned.ts'
 import { writeIn } from '../../../../../test/helpers/repo.ts'
-import { isOurRedirect, layBeadsRedirect } from './beads.ts'
+import { isOurRedirect, writeBeadsRedirect } from './beads.ts'
 
 describe('the redirect to the shared issue store', () => {
   it('names the absolute path of the store in the checkout', async () => {
     await using made = await makeDressed()
     made.repo.write('.beads/beads.db', '')
-    expect(await layBeadsRedirect(made.provisioning())).toEqual([])
-    expect(await layBeadsRedirect(made.provisioning())).toEqual([])
+    expect(await writeBeadsRedirect(made.provisioning())).toEqual([])
+    expect(await writeBeadsRedirect(made.provisioning())).toEqual([])
     expect(readFileSync(join(made.tree.path, '.beads/redirect'), 'utf8')).toBe(`${made.repo.path}/.beads\n`)
     expect(await isOurRedirect(made.codebase, made.tree.path)).toBe(true)
   })
@@ -18,13 +18,13 @@ describe('the redirect to the shared issue store', () => {
   it('names the end of the way when the checkout is redirected itself, since beads follows only one', async () => {
     await using made = await makeDressed()
     made.repo.write('.beads/redirect', '../store/.beads\n')
-    await layBeadsRedirect(made.provisioning())
+    await writeBeadsRedirect(made.provisioning())
     expect(readFileSync(join(made.tree.path, '.beads/redirect'), 'utf8')).toBe(`${made.box.path('store', '.beads')}\n`)
   })
 
   it('is not laid when the checkout has no store', async () => {
     await using made = await makeDressed()
-    await layBeadsRedirect(made.provisioning())
+    await writeBeadsRedirect(made.provisioning())
     expect(existsSync(join(made.tree.path, '.beads'))).toBe(false)
   })
 
@@ -32,7 +32,7 @@ describe('the redirect to the shared issue store', () => {
     await using made = await makeDressed()
     made.repo.write('.beads/beads.db', '')
     writeIn(made.tree.path, '.beads/redirect', '/elsewhere\n')
-    expect(await layBeadsRedirect(made.provisioning())).toHaveLength(1)
+    expect(await writeBeadsRedirect(made.provisioning())).toHaveLength(1)
     expect(readFileSync(join(made.tree.path, '.beads/redirect'), 'utf8')).toBe('/elsewhere\n')
     expect(await isOurRedirect(made.codebase, made.tree.path)).toBe(false)
   })
@@ -43,7 +43,7 @@ describe('the redirect to the shared issue store', () => {
     const outside = made.box.path('outside')
     mkdirSync(outside)
     symlinkSync(outside, join(made.tree.path, '.beads'))
-    expect(await layBeadsRedirect(made.provisioning())).toHaveLength(1)
+    expect(await writeBeadsRedirect(made.provisioning())).toHaveLength(1)
     expect(readdirSync(outside)).toEqual([])
   })
 })

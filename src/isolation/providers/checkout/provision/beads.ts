@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import type { Codebase } from '../../../../domain/environment.ts'
 import type { Notice } from '../../../../domain/notice.ts'
 import type { Provisioning } from './provisioning.ts'
-import { layFile } from './lay-file.ts'
+import { putFile } from './put-file.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
 import { readUntrustedText } from '../../../../process/files/read-untrusted.ts'
 import { replaceFileSync } from '../../../../process/files/replace-file.ts'
@@ -12,11 +12,11 @@ import { realParent } from './real-parent.ts'
 export const redirectPath = '.beads/redirect'
 
 /** Lets all environments share the one issue store of the canonical checkout. */
-export const layBeadsRedirect = async ({ codebase, environment, tree }: Provisioning): Promise<Notice[]> => {
+export const writeBeadsRedirect = async ({ codebase, environment, tree }: Provisioning): Promise<Notice[]> => {
   const content = await redirectContent(codebase)
   if (content === undefined) return []
   const make = (temporary: string) => writeFile(temporary, content, { flag: 'wx' })
-  const laid = await layFile({
+  const laid = await putFile({
     tree,
     environmentId: environment.id,
     relativePath: redirectPath,

@@ -8,7 +8,7 @@ import type { NotCopied, Notice } from '../../../../domain/notice.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { isInside } from '../../../paths.ts'
 import type { Provisioning } from './provisioning.ts'
-import { layFile } from './lay-file.ts'
+import { putFile } from './put-file.ts'
 import { type Match, matchingFiles } from './matching-files.ts'
 import { isMissing, unlessMissing } from '../../../../domain/missing.ts'
 import { copyUntrusted } from '../../../../process/files/read-untrusted.ts'
@@ -73,7 +73,7 @@ const copyOne = async (provisioning: Provisioning, source: string, match: Match)
   }
   const { tree, environment } = provisioning
   try {
-    const laid = await layFile({ tree, environmentId: environment.id, relativePath: match.path, like: source, make })
+    const laid = await putFile({ tree, environmentId: environment.id, relativePath: match.path, like: source, make })
     if (laid.outcome === 'blocked') return { kind: 'not-real', at: laid.at }
     return laid.outcome === 'laid' ? 'copied' : 'exists'
   } catch (error) {

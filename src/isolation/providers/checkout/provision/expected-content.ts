@@ -15,7 +15,7 @@ import type { JournalEntry } from '../../../../store/store.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
 import { restoreDirectory } from '../../../restore-points.ts'
-import { hasLaidAll } from '../making.ts'
+import { hasLaidAll } from '../creation-record.ts'
 
 /** What an interrupted creation or restore itself was laying down; anything else in the tree is somebody's work. */
 export type ExpectedContent = {

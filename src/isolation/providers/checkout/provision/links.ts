@@ -5,7 +5,7 @@ import type { Codebase } from '../../../../domain/environment.ts'
 import type { Notice } from '../../../../domain/notice.ts'
 import type { IsolationContext } from '../../../context.ts'
 import type { Provisioning } from './provisioning.ts'
-import { layFile } from './lay-file.ts'
+import { putFile } from './put-file.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
 import { realParent } from './real-parent.ts'
 import { linkRoot } from './shared-area.ts'
@@ -28,7 +28,7 @@ export const makeLinks = async (
     }
     const target = await sharedTarget(context, codebase, entry)
     const make = (temporary: string) => symlink(target, temporary)
-    const laid = await layFile({ tree, environmentId: environment.id, relativePath: entry, like: undefined, make })
+    const laid = await putFile({ tree, environmentId: environment.id, relativePath: entry, like: undefined, make })
     if (laid.outcome === 'laid') linked += 1
     else if (laid.outcome === 'blocked') {
       notices.push({ kind: 'not-linked', path: entry, why: { kind: 'not-real', at: laid.at } })

@@ -1,14 +1,18 @@
+/*
+ * What a new environment gets besides its checkout. In: the repository's configuration. Out: copied files, links,
+ * submodules, and a finished setup, or notices why not.
+ */
 import type { Notice } from '../../../../domain/notice.ts'
 import { isTrusted, privilegesOf } from '../../../../domain/trust.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { mayRunScripts } from '../../../trust.ts'
-import { layBeadsRedirect } from './beads.ts'
+import { writeBeadsRedirect } from './beads.ts'
 import { copyFiles } from './copy-files.ts'
 import type { Provisioning } from './provisioning.ts'
 import { makeLinks } from './links.ts'
 import { leasePorts } from '../../../ports.ts'
 import { runSetup } from './scripts.ts'
-import { bringSubmodules } from './submodules.ts'
+import { fetchSubmodules } from './submodules.ts'
 
 export type Provisioned = {
   /** Files and links that were made now, without those that were there already. */
@@ -31,8 +35,8 @@ export const provisionEnvironment = async (
   const forks = isTrusted(trust) ? undefined : await mayRunScripts(context, codebase, config, trust)
   const gets = privilegesOf(trust, forks?.run === true)
   const notices: Notice[] = []
-  notices.push(...(await bringSubmodules(context, provisioning, gets.submodules)))
-  if (gets.files) notices.push(...(await layBeadsRedirect(provisioning)))
+  notices.push(...(await fetchSubmodules(context, provisioning, gets.submodules)))
+  if (gets.files) notices.push(...(await writeBeadsRedirect(provisioning)))
   const copied = gets.files ? await copyFiles(context, provisioning) : { copied: 0, notices: [] }
   const linked = gets.files ? await makeLinks(context, provisioning) : { linked: 0, notices: [] }
   await leasePorts(context, environment, config.ports)

@@ -32,7 +32,7 @@ import type { Provisioning } from './provisioning.ts'
  * Fetches the submodules that are not there yet, and those alone: in a worktree that is in use, `git submodule update`
  * would move the others away from what somebody has checked out in them.
  */
-export const bringSubmodules = async (
+export const fetchSubmodules = async (
   context: IsolationContext,
   provisioning: Provisioning,
   which: Privileges['submodules'],

@@ -12,12 +12,12 @@ import { type TreePath, treePath } from '../../../../git/tree-path.ts'
 import type { IsolationContext } from '../../../context.ts'
 import type { Dirt } from '../look/dirt.ts'
 import type { BranchFate } from '../fate.ts'
-import type { Keeping } from '../kind.ts'
+import type { RestorePointSource } from '../kind.ts'
 import { author, heldByRefs, holdNamed, namedIn, together } from './named-by-record.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
 
 export type ToKeep = {
-  readonly checkout: Keeping
+  readonly checkout: RestorePointSource
   readonly codebase: Codebase
   readonly environment: IsolatedEnvironment
   readonly tree: Tree

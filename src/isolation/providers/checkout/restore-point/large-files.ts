@@ -112,7 +112,7 @@ const linkOrCopy = async (from: string, to: string): Promise<void> => {
 }
 
 /** After the checkout, which has laid either the file or its pointer. */
-export const layLargeFiles = async (
+export const restoreLargeFiles = async (
   tree: Tree,
   directory: string,
   { contents }: RestorePoint,

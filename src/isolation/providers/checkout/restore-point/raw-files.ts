@@ -13,7 +13,7 @@ import type { IsolationContext } from '../../../context.ts'
  * Undoes every conversion of a checkout: each file gets the bytes of its blob, which a restore point has where they were
  * the bytes on disk. What attributes and configuration say may have changed since the removal.
  */
-export const layRawBytes = async (
+export const restoreRawBytes = async (
   { git }: Pick<IsolationContext, 'git'>,
   tree: Tree,
   { contents: { largeFiles, dirty, converted } }: RestorePoint,

@@ -16,7 +16,7 @@ export const recordFiles = async (adminDir: string, below = ''): Promise<string[
 }
 
 /** Has git begun to delete it? It goes file by file, in no order that one could rely on. */
-export const isUntouched = async (adminDir: string, files: readonly string[]): Promise<boolean> => {
+export const areAllThere = async (adminDir: string, files: readonly string[]): Promise<boolean> => {
   if (files.length === 0) return false
   for (const name of files) if ((await unlessMissing(lstat(join(adminDir, name)))) === undefined) return false
   return true

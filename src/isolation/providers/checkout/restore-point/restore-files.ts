@@ -14,7 +14,7 @@ import { copyTree } from './archive.ts'
  * Whatever differs between what was checked out (`head`) and the snapshot's `work/` is written byte for byte, or taken
  * away. A file whose content the repository has lost is named; the others come back all the same.
  */
-export const layFiles = async (
+export const restoreFiles = async (
   context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   point: RestorePoint,
@@ -69,7 +69,7 @@ const layFile = async (
 export const parentOf = (path: string): string => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '')
 
 /** Lays saved files into the tree, never over one that is there, and names those that are not among the saved. */
-export const layIgnored = async (
+export const restoreIgnored = async (
   from: string,
   tree: Tree,
   expected: readonly string[],

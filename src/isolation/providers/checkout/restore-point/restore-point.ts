@@ -1,3 +1,7 @@
+/*
+ * Restore points. In: a checkout and what it holds. Out: a ref and a directory from which `restore.ts` makes it again,
+ * synced to disk before anything is removed.
+ */
 import { join } from 'node:path'
 import type { Codebase } from '../../../../domain/environment.ts'
 import { AppError } from '../../../../domain/errors.ts'
@@ -39,7 +43,7 @@ export const writeRestorePoint = async (context: IsolationContext, given: ToSave
   const save = withoutLarge(given, largeFiles)
   const head = await headOf(context, save)
   const { commit, dirty, refused, tags } = await keepObjects(context, save, head.sha)
-  await save.checkout.bringCommit(context, codebase, save.tree, commit)
+  await save.checkout.importCommit(context, codebase, save.tree, commit)
   if (borrowsObjects(repoOf(codebase))) await keepBorrowed(context, save, commit)
   await context.failpoint('save.objects')
   const archived = await archive(context, save, directory, refused)
@@ -140,7 +144,7 @@ const recordPoint = async (
 }
 
 /** Whether the repository still holds what the point stands for. */
-export const isKept = async (
+export const isRestorable = async (
   context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   point: RestorePoint,

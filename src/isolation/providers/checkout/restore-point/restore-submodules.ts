@@ -13,14 +13,14 @@ import type { IsolationContext } from '../../../context.ts'
 import { isDirectoryBelow } from '../look/directory-below.ts'
 import { isInside } from '../../../paths.ts'
 import { copyTree } from './archive.ts'
-import { layRawBytes } from './raw-files.ts'
+import { restoreRawBytes } from './raw-files.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
 
 /**
  * Submodules' git directories lay in the old record, and with them perhaps the only copy of a commit. They come back
  * into the new record; each is told where its files are now, and its files are laid from its own index.
  */
-export const bringSubmodules = async (
+export const restoreSubmodules = async (
   context: Pick<IsolationContext, 'git'>,
   saved: string,
   tree: Tree,
@@ -57,7 +57,7 @@ export const bringSubmodules = async (
     const inner: Tree = { commonDir: toRepoPath(module), gitDir: module, path: directory }
     if (!isKept(path)) {
       await checkoutIndex(context.git, inner, { settings })
-      await layRawBytes(context, inner, point)
+      await restoreRawBytes(context, inner, point)
     }
     for (const link of await gitlinksOf(context, inner)) gitlinks.add(`${path}/${link}`)
   }

@@ -5,11 +5,9 @@ import type { Tree } from '../../../../git/door.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
 import { realParent } from './real-parent.ts'
 
-export type ExpectedContent =
-  | { readonly outcome: 'laid' | 'exists' }
-  | { readonly outcome: 'blocked'; readonly at: string }
+export type PutResult = { readonly outcome: 'laid' | 'exists' } | { readonly outcome: 'blocked'; readonly at: string }
 
-export type LayRequest = {
+export type PutRequest = {
   readonly tree: Tree
   readonly environmentId: EnvironmentId
   readonly relativePath: string
@@ -23,13 +21,7 @@ export type LayRequest = {
  * Puts something into the tree whole or not at all, and only where nothing is. A crash half-way through a copy would
  * otherwise leave half a `.env`, which the next try takes for one that was there before.
  */
-export const layFile = async ({
-  tree,
-  environmentId,
-  relativePath,
-  like,
-  make,
-}: LayRequest): Promise<ExpectedContent> => {
+export const putFile = async ({ tree, environmentId, relativePath, like, make }: PutRequest): Promise<PutResult> => {
   const parent = await realParent(tree.path, relativePath, { like })
   if (parent.kind !== 'real') return { outcome: 'blocked', at: parent.kind === 'blocked' ? parent.at : relativePath }
   const target = join(parent.path, basename(relativePath))

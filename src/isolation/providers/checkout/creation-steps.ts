@@ -1,4 +1,4 @@
-import { undoMaking } from './undo.ts'
+import { undoCreation } from './undo-creation.ts'
 import { lstat, mkdir } from 'node:fs/promises'
 import type { CreationData } from '../../../domain/journal-data.ts'
 import { basename } from 'node:path'
@@ -11,13 +11,13 @@ import { readAdminDirs, writeToken } from '../../../git/admin-dir.ts'
 import type { Tree } from '../../../git/door.ts'
 import { upstreamSettings, writeBranchSettings } from '../../../git/upstream.ts'
 import type { InsertOutcome, JournalEntry, Spare } from '../../../store/store.ts'
-import { settleOrAbandon } from '../../abandon.ts'
+import { undoOrAbandon } from '../../abandon.ts'
 import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
 import { pathCandidates } from '../../paths.ts'
-import { directoryNumber, provisioning } from './making.ts'
-import type { Made, Making, Undone } from './kind.ts'
+import { directoryNumber, provisioning } from './creation-record.ts'
+import type { CreatedTree, Creation, Undone } from './kind.ts'
 import type { Plan } from './plan.ts'
 import { coppice, type Remedy, remedy } from '../../../domain/remedy.ts'
 import type { LeftAlone } from '../../../domain/notice.ts'
@@ -27,7 +27,9 @@ import { ReasonedError } from '../../../domain/reasoned-error.ts'
  * Row and intent first, then git. The caller holds the repository's lock.
  * A conflict or the limit is an answer; anything thrown has already been undone.
  */
-export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOutcome, { outcome: 'inserted' }>> => {
+export const createTree = async (
+  making: Creation,
+): Promise<CreatedTree | Exclude<InsertOutcome, { outcome: 'inserted' }>> => {
   const { context, environment, plan, checkout } = making
   const spare = making.useSpare && checkout.spares ? await claimable(making) : undefined
   const entry = await intent(making, spare === undefined ? 'adding' : 'taking')
@@ -54,8 +56,8 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
     await context.failpoint(`${making.kind}.attached`)
     return { tree, entry, fromSpare: taken !== undefined }
   } catch (error) {
-    const undone = await settleOrAbandon(context, entry.id, () =>
-      undoMaking(context, making.codebase, checkout.undo, entry.id, 'just-made'),
+    const undone = await undoOrAbandon(context, entry.id, () =>
+      undoCreation(context, making.codebase, checkout.undo, entry.id, 'just-made'),
     )
     throw await withWhereabouts(making, entry.id, undone, explain(error, plan))
   }
@@ -65,18 +67,18 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
  * Takes back what failed after the lock was free again. The error to throw says where the work is that others did in it
  * meanwhile.
  */
-export const undoFailed = async (making: Making, { entry }: Made, error: unknown): Promise<unknown> => {
+export const undoFailed = async (making: Creation, { entry }: CreatedTree, error: unknown): Promise<unknown> => {
   const { context, codebase, checkout, kind } = making
-  const undone = await settleOrAbandon(context, entry.id, () =>
+  const undone = await undoOrAbandon(context, entry.id, () =>
     locked(context, codebase, `undoing a failed ${kind === 'create' ? 'creation' : kind}`, () =>
-      undoMaking(context, codebase, checkout.undo, entry.id, 'just-failed'),
+      undoCreation(context, codebase, checkout.undo, entry.id, 'just-failed'),
     ),
   )
   return withWhereabouts(making, entry.id, undone, error)
 }
 
 const withWhereabouts = async (
-  { context, environment, signal }: Making,
+  { context, environment, signal }: Creation,
   entryId: string,
   undone: Undone | undefined,
   error: unknown,
@@ -136,8 +138,8 @@ const listed = (notSaved: readonly LeftOut[]): string => {
 
 /** Everything is laid: the row becomes active and the intent is done, in one transaction. */
 export const activate = async (
-  { context, kind, environment, aliases, codebase, checkout }: Making,
-  { tree, entry }: Made,
+  { context, kind, environment, aliases, codebase, checkout }: Creation,
+  { tree, entry }: CreatedTree,
 ): Promise<IsolatedEnvironment> => {
   const remembered = await checkout.ready(tree, environment)
   await context.failpoint(`${kind}.unlocked`)
@@ -177,7 +179,7 @@ export const choosePath = async (
 const exists = async (path: string): Promise<boolean> => (await unlessMissing(lstat(path))) !== undefined
 
 const intent = async (
-  { context, codebase, kind, environment, plan, pointId }: Making,
+  { context, codebase, kind, environment, plan, pointId }: Creation,
   step: string,
 ): Promise<JournalEntry> => {
   const data: CreationData = {
@@ -205,7 +207,7 @@ const intent = async (
   }
 }
 
-const addFresh = async (making: Making, entry: JournalEntry, afterSpare: boolean): Promise<Tree> => {
+const addFresh = async (making: Creation, entry: JournalEntry, afterSpare: boolean): Promise<Tree> => {
   const { context, kind, environment, checkout } = making
   if (afterSpare) await context.store.journal.advance(entry.id, { step: 'adding', child: null, data: { spare: null } })
   await context.failpoint(`${kind}.adding`)
@@ -217,7 +219,7 @@ const addFresh = async (making: Making, entry: JournalEntry, afterSpare: boolean
   return withChild(context, entry.id, { directory }, (onSpawn) => checkout.add(making, onSpawn))
 }
 
-const claimable = async ({ context, codebase, plan }: Making): Promise<Spare | undefined> => {
+const claimable = async ({ context, codebase, plan }: Creation): Promise<Spare | undefined> => {
   const spares = await context.store.spares.list(codebase.id)
   const here = spares.filter((spare) => spare.host === context.host)
   return here.find((spare) => spare.sha === plan.at) ?? here[0]

@@ -15,11 +15,14 @@ import { trimEndOf } from '../../../domain/trim-end.ts'
 import { gitProcessesUsing } from '../../../process/git-processes.ts'
 import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../../store/store.ts'
-import { makingReason, spareReason } from './marks.ts'
-import { isOurDirectory, type MakingLeft } from '../checkout/making.ts'
+import { creationReason, spareReason } from './lock-reasons.ts'
+import { isOurDirectory, type CreationRecord } from '../checkout/creation-record.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 
-export const pathsOf = ({ path, spare }: MakingLeft): string[] => [path, ...(spare === undefined ? [] : [spare.path])]
+export const pathsOf = ({ path, spare }: CreationRecord): string[] => [
+  path,
+  ...(spare === undefined ? [] : [spare.path]),
+]
 
 /** Somebody moved it with git while it was being made: it is theirs now, with whatever they did in it. */
 export const wasTaken = async ({ dir, worktreePath }: AdminDir, ours: readonly string[]): Promise<boolean> =>
@@ -35,10 +38,10 @@ export const leaveToUser = async (dir: string): Promise<void> => {
 export const findRecord = async (
   codebase: Codebase,
   entry: JournalEntry,
-  data: MakingLeft,
+  data: CreationRecord,
 ): Promise<AdminDir | undefined | 'cannot-tell'> => {
   const reasons = [
-    ...(entry.environmentId === undefined ? [] : [makingReason(entry.environmentId)]),
+    ...(entry.environmentId === undefined ? [] : [creationReason(entry.environmentId)]),
     ...(data.spareId === undefined ? [] : [spareReason(data.spareId)]),
   ]
   const records = await readAdminDirs(repoOf(codebase).commonDir)
@@ -74,7 +77,7 @@ export const isWholeRecord = async (dir: string): Promise<boolean> => {
 }
 
 /** The directory that was made: known by its own number, or by its link to the record that was made. */
-export const findDirectory = async (admin: AdminDir | undefined, data: MakingLeft): Promise<string | undefined> => {
+export const findDirectory = async (admin: AdminDir | undefined, data: CreationRecord): Promise<string | undefined> => {
   if (await isOurDirectory(data)) return data.path
   if (admin === undefined) return undefined
   for (const path of pathsOf(data)) {

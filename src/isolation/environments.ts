@@ -1,3 +1,8 @@
+/*
+ * Environments. In: which work, in which codebase. Out: an environment that exists, removed or restored. `resolve.ts`
+ * finds the environment of a message, `reconcile.ts` recovers after a crash, `facts.ts` lists, `lease.ts` marks one as
+ * in use.
+ */
 import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
@@ -18,17 +23,17 @@ import type {
   RemoveOutcome,
   Restored,
 } from './provider.ts'
-import { allProviders, providerOf } from './served-by.ts'
+import { allProviders, providerOf } from './provider-of.ts'
 
 /** The four things that happen to an environment, each done by whoever serves it. */
-export type Isolation = {
+export type Environments = {
   create(request: IsolationRequest): Promise<Created | Existing | LimitReached>
   destroy(environment: IsolatedEnvironment, options: RemoveOptions): Promise<RemoveOutcome>
   restore(point: RestorePoint, lookAgain?: () => Promise<RestorePoint>): Promise<Restored>
   adopt(codebase: Codebase, path: string, request: AdoptRequest): Promise<IsolatedEnvironment>
 }
 
-export const createIsolation = (context: IsolationContext): Isolation => {
+export const createEnvironments = (context: IsolationContext): Environments => {
   const codebaseOf = async (id: CodebaseId): Promise<Codebase> => {
     const codebase = await context.store.codebases.get(id)
     if (codebase === undefined) throw new AppError('not-found', 'its repository is no longer registered')

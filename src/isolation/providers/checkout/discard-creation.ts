@@ -11,21 +11,21 @@ import { mountsInside } from '../../../process/files/mounts.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
 import { syncDirectory } from '../../durable.ts'
-import { isFree, isUnmounted, stillInUse, type Used } from '../../gates.ts'
+import { allPass, isUnmounted, stillInUse, type Used } from '../../gates.ts'
 import { managedRoot } from '../../paths.ts'
 import { discardDirectory, findInTrash, giveUp, moveToTrash } from '../../trash/trash.ts'
 import { walk } from '../../walk.ts'
-import type { Left, Salvaged } from './kind.ts'
+import type { NotUndone, Salvaged } from './kind.ts'
 import { worktreesInside } from './look/repositories-inside.ts'
 import { treeStamp, type TreeStamp } from './look/tree-stamp.ts'
 import { discardRestorePoint } from './restore-point/restore-point.ts'
 import type { LeftAlone } from '../../../domain/notice.ts'
 import type { GateAnswer } from '../../../domain/removal/gates.ts'
 
-export const isLeft = (answer: Salvaged | Left): answer is Left => typeof answer === 'object'
+export const isNotUndone = (answer: Salvaged | NotUndone): answer is NotUndone => typeof answer === 'object'
 
 /** The last step of undoing: the rows. */
-export const endMaking = (
+export const endCreation = (
   context: Pick<IsolationContext, 'store'>,
   entry: JournalEntry,
   saved: Salvaged,
@@ -65,7 +65,7 @@ export const whoUses = async (
   const environment: Used = { id: toEnvironmentId(entry.environmentId ?? entry.id), provider }
   const first = await stillInUse(context, { environment }, tree)
   // Another Coppice process may have asked git about it just then.
-  const users = isFree(first) ? first : await stillInUse(context, { environment }, tree)
+  const users = allPass(first) ? first : await stillInUse(context, { environment }, tree)
   const reasons = users.filter(({ answer }) => answer !== 'yes')
   return reasons.length === 0 ? undefined : because(reasons)
 }
@@ -89,7 +89,10 @@ export type Discarding = {
  * Saves what others did in the tree and takes it away, as removal does: out of everybody's way first, then a second
  * look. If somebody was quicker than that, it goes back to where it was.
  */
-export const saveAndDiscard = async (context: IsolationContext, discarding: Discarding): Promise<Salvaged | Left> => {
+export const saveAndDiscard = async (
+  context: IsolationContext,
+  discarding: Discarding,
+): Promise<Salvaged | NotUndone> => {
   const { codebase, entry, tree, movedTree } = discarding
   const before = await treeStamp(tree)
   const saved = await discarding.save()
@@ -138,14 +141,14 @@ const lookAgain = async (
 /** From this step on its bytes may go at any time: whatever is at its path is not it. */
 const givingUp = 'giving-up'
 
-export const isGivenUp = ({ step }: JournalEntry): boolean => step === givingUp
+export const isBeingDiscarded = ({ step }: JournalEntry): boolean => step === givingUp
 
 /**
  * An undoing that was interrupted may have moved it to the trash. One that had looked again is finished; otherwise the
  * directory goes back to where it was, to be looked at anew. Answers why it cannot.
  */
 export const resumeDiscarding = async (
-  context: Pick<IsolationContext, 'host' | 'reap'>,
+  context: Pick<IsolationContext, 'host' | 'deleteInBackground'>,
   entry: JournalEntry,
   paths: readonly string[],
 ): Promise<LeftAlone | undefined> => {
@@ -153,20 +156,20 @@ export const resumeDiscarding = async (
     const root = await rootOf(context, path)
     const trash = root === undefined ? undefined : await findInTrash(root, path, trashId(entry))
     if (root === undefined || trash === undefined) continue
-    if (!isGivenUp(entry)) return putBack(trash, path)
+    if (!isBeingDiscarded(entry)) return putBack(trash, path)
     await deleteLater(context, root, path, entry)
   }
   return undefined
 }
 
 const deleteLater = async (
-  context: Pick<IsolationContext, 'reap'>,
+  context: Pick<IsolationContext, 'deleteInBackground'>,
   root: string,
   path: string,
   entry: JournalEntry,
 ): Promise<void> => {
   const trash = await giveUp(root, path, trashId(entry))
-  if (trash !== undefined) context.reap([trash])
+  if (trash !== undefined) context.deleteInBackground([trash])
 }
 
 /** What an undoing that was interrupted had saved before the directory went. */
@@ -185,12 +188,12 @@ const putBack = async (trash: string, path: string): Promise<LeftAlone | undefin
 
 /** Without a second look: only for what was made under the lock that we still hold. */
 export const discard = async (
-  context: Pick<IsolationContext, 'host' | 'reap'>,
+  context: Pick<IsolationContext, 'host' | 'deleteInBackground'>,
   entry: JournalEntry,
   path: string,
 ): Promise<Salvaged> => {
   const root = await rootOf(context, path)
-  if (root !== undefined) context.reap([await discardDirectory(root, path, trashId(entry))])
+  if (root !== undefined) context.deleteInBackground([await discardDirectory(root, path, trashId(entry))])
   return 'nothing'
 }
 

@@ -1,7 +1,7 @@
 /** How a half-made thing is known for ours, from the first instant that git's record of it exists. */
 
 /** The reason in git's lock while an environment is being made. */
-export const makingReason = (environmentId: string): string => `coppice: making ${environmentId}`
+export const creationReason = (environmentId: string): string => `coppice: making ${environmentId}`
 
 /** The reason in git's lock of a waiting spare. */
 export const spareReason = (id: string): string => `coppice: spare ${id}`

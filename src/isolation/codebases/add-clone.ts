@@ -12,7 +12,7 @@ import { validateRemoteUrl } from '../../git/remote-url.ts'
 import { deleteTree } from '../../process/files/delete-tree.ts'
 import { liveness } from '../../process/identity.ts'
 import type { JournalEntry } from '../../store/store.ts'
-import { settleChild, withChild } from '../children.ts'
+import { endLeftoverGit, withChild } from '../children.ts'
 import { type Added, type AddOptions, plainName, register } from './register.ts'
 import type { IsolationContext } from '../context.ts'
 import { trimEndOf } from '../../domain/trim-end.ts'
@@ -27,7 +27,7 @@ import { isGivenUpDirectory } from '../trash/given-up.ts'
 export const addClone = async (context: IsolationContext, url: string, options: AddOptions): Promise<Added> => {
   validateRemoteUrl(url)
   const settings = options.onlyPublic === true ? await publicAddress(url) : []
-  await settleClones(context)
+  await recoverClones(context)
   const known = await cloneOf(context, url)
   if (known !== undefined) return { codebase: known, isNew: false }
   const name = options.name ?? plainName(basename(trimEndOf(url, '/').replace(/^.*:/, '')))
@@ -49,14 +49,14 @@ export const isDeletedClone = async (context: Pick<IsolationContext, 'home'>, pa
   dirname(path) === reposDirectory(context) && isGivenUpDirectory(deleted, path)
 
 /** Clones that a crash interrupted: what they left goes. Answers what was settled and what had to be left. */
-export const settleClones = async (context: IsolationContext): Promise<{ settled: number; left: string[] }> => {
+export const recoverClones = async (context: IsolationContext): Promise<{ settled: number; left: string[] }> => {
   let settled = 0
   const left: string[] = []
   const open = (await context.store.journal.open(context.host)).filter(({ kind }) => kind === 'clone')
   for (const entry of open) {
     if (liveness(entry.holder) !== 'dead') continue
     const path = growingPath(context, entry.id)
-    const running = await settleChild(context, path, entry)
+    const running = await endLeftoverGit(context, path, entry)
     if (running !== undefined) left.push(`clone ${entry.id}: ${running}`)
     else {
       await deleteTree(path)
@@ -69,7 +69,7 @@ export const settleClones = async (context: IsolationContext): Promise<{ settled
     const path = join(reposDirectory(context), name)
     if (await isDeletedClone(context, path)) gone.push(path)
   }
-  if (gone.length > 0) context.reap(gone)
+  if (gone.length > 0) context.deleteInBackground(gone)
   return { settled, left }
 }
 
@@ -148,14 +148,14 @@ const cloneOf = async (
 const sameUrl = (a: string, b: string): boolean => plainUrl(a) === plainUrl(b)
 const plainUrl = (url: string): string => trimEndOf(url, '/').replace(/\.git$/, '')
 
-type Place = { readonly path: RepoPath; readonly isThere: boolean }
+type CloneTarget = { readonly path: RepoPath; readonly isThere: boolean }
 
 const placeFor = async (
   context: Pick<IsolationContext, 'store' | 'git' | 'host'>,
   repos: string,
   name: string,
   url: string,
-): Promise<Place> => {
+): Promise<CloneTarget> => {
   for (let n = 1; n < 1000; n++) {
     const path = toRepoPath(join(repos, `${n === 1 ? name : `${name}-${n}`}.git`))
     const there = await lstat(path).then(

@@ -5,7 +5,7 @@ import type { Turns } from '../runs/turns.ts'
 import type { Stopped } from '../runs/stop-run.ts'
 
 /** What a message needs beside the context while it is worked on. */
-export type MessageRun = {
+export type MessageControls = {
   /** Aborted with the reason `stop` by the user, `time-limit` by the limit, with anything else by our own end. */
   readonly signal: AbortSignal
   /** Gives the place up while this waits, and stops the clock. */

@@ -33,7 +33,7 @@ export const directoryNumber = async (path: string): Promise<string | undefined>
 }
 
 /** What the journal says an interrupted making may have left. */
-export type MakingLeft = {
+export type CreationRecord = {
   readonly path: string
   readonly leaf: string
   /** Only if it was made here. */
@@ -48,7 +48,7 @@ export type MakingLeft = {
 }
 
 /** Throws when the entry is not as it was written: then nobody knows what may be taken back. */
-export const readMakingData = (entry: JournalEntry): MakingLeft => {
+export const readCreationRecord = (entry: JournalEntry): CreationRecord => {
   switch (entry.kind) {
     case 'create':
       return { ...madeBy(readCreationData(entry)), ownBranch: undefined }
@@ -66,14 +66,14 @@ export const readMakingData = (entry: JournalEntry): MakingLeft => {
   }
 }
 
-const madeBy = ({ branch, branchCreated, ...data }: CreationData): Omit<MakingLeft, 'ownBranch'> => ({
+const madeBy = ({ branch, branchCreated, ...data }: CreationData): Omit<CreationRecord, 'ownBranch'> => ({
   ...data,
   branch: branchCreated ? branch : undefined,
   spareId: undefined,
 })
 
 /** Whether the directory at the path is the one that was made. */
-export const isOurDirectory = async ({ directory, path }: MakingLeft): Promise<boolean> =>
+export const isOurDirectory = async ({ directory, path }: CreationRecord): Promise<boolean> =>
   directory !== undefined && directory === (await directoryNumber(path))
 
 /** From these steps on the journal knows that every file of the checkout, or of the restore point, has been written. */

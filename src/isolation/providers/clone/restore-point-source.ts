@@ -1,13 +1,13 @@
 import { readHead } from '../../../git/admin-dir.ts'
-import type { Keeping } from '../checkout/kind.ts'
+import type { RestorePointSource } from '../checkout/kind.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
-import { bringCommit } from './bring.ts'
+import { importCommit } from './import-commits.ts'
 import { hasRefs, ownWork } from './own-work.ts'
 import { madeOn, pinsOf } from './refs.ts'
 import { tipsToKeep } from './tips.ts'
 
 /** A clone has refs of its own, all of which a restore point must reach: what they borrow stays in the repository by it. */
-export const keeping: Keeping = {
+export const restorePointSource: RestorePointSource = {
   isWhole: async ({ gitDir }) => {
     const head = await readHead(gitDir).catch(() => undefined)
     if (head === undefined) return false
@@ -17,5 +17,5 @@ export const keeping: Keeping = {
   tipsToKeep,
   ownWork,
   madeOn: async (context, codebase, { id }) => madeOn(id, await pinsOf(context, repoOf(codebase), id)),
-  bringCommit,
+  importCommit: importCommit,
 }

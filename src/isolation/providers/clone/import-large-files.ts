@@ -10,7 +10,7 @@ import { syncPath } from '../../../process/files/sync-path.ts'
  * The content of large files that were committed in a clone is in its own store of Git LFS; what the repository gets of
  * the commits are pointers. Content whose name is not its hash is left behind: the repository would serve it to others.
  */
-export const bringLargeFiles = async (from: Tree, to: Repo): Promise<void> => {
+export const importLargeFiles = async (from: Tree, to: Repo): Promise<void> => {
   const [own, theirs] = [from, to].map(({ commonDir }) => join(commonDir, 'lfs/objects'))
   if (own === undefined || theirs === undefined) return
   for (const name of (await unlessMissing(readdir(own, { recursive: true }))) ?? []) {

@@ -6,7 +6,7 @@ import { ReasonedError } from '../domain/reasoned-error.ts'
 import { liveness } from '../process/identity.ts'
 import { isAbandoned } from './abandon.ts'
 import type { IsolationContext } from './context.ts'
-import { settleInterrupted } from './reconcile.ts'
+import { recoverInterrupted } from './reconcile.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
 /** As long as a setup script may take, and some more. */
@@ -22,7 +22,7 @@ export type WaitOptions = {
  * The row once nobody is making or removing it any more; undefined when it is gone. Two messages for one work that
  * arrive together get one environment, and the second waits for the first. What a dead process left is settled here.
  */
-export const whenSettled = async (
+export const waitForOperation = async (
   context: IsolationContext,
   codebase: Codebase,
   known: IsolatedEnvironment,
@@ -34,7 +34,7 @@ export const whenSettled = async (
   for (let pauseMs = 10; isUnderWay(environment); pauseMs = Math.min(pauseMs * 2, 500)) {
     if (context.clock() > until) throw stuck(environment)
     if (pauseMs === 500) context.progress(`waiting until ${environment.branch} is no longer ${environment.status}`)
-    const { settled, left } = await settleInterrupted(context, codebase)
+    const { settled, left } = await recoverInterrupted(context, codebase)
     for (const notice of settled) tell(notice)
     environment = await context.store.environments.get(known.id)
     if (!isUnderWay(environment)) break

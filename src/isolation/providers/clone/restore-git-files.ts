@@ -15,7 +15,7 @@ import { copyTree } from '../checkout/restore-point/archive.ts'
 const notReplaced = new Set(['HEAD', 'coppice', 'objects', 'modules'])
 
 /** Refs, reflogs, configuration, hooks, index and what was half done, as they were; and the objects that only it had. */
-export const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
+export const restoreGitFiles = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
   const head = await readHead(tree.gitDir)
   const ref = head !== undefined && 'branch' in head ? `refs/heads/${head.branch}` : undefined
   const sha = ref === undefined ? undefined : await readRefFile(tree.commonDir, ref)

@@ -8,22 +8,22 @@ import { deleteTree } from '../../../process/files/delete-tree.ts'
 import type { IsolationContext } from '../../context.ts'
 import { treeAt } from './presence.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
-import { saveStrangersWork } from '../checkout/salvage-creation.ts'
+import { saveOthersWork } from '../checkout/salvage-creation.ts'
 import { saveRecord } from '../checkout/salvage-record.ts'
 import { dropBranch } from '../checkout/branch-fate.ts'
-import { findDirectory, findRecord, isWholeRecord, leaveToUser, pathsOf, wasTaken } from './making-left.ts'
+import { findDirectory, findRecord, isWholeRecord, leaveToUser, pathsOf, wasTaken } from './find-unfinished.ts'
 import {
   discard,
   holdsOthers,
-  isGivenUp,
-  isLeft,
+  isBeingDiscarded,
+  isNotUndone,
   removeIfEmpty,
   saveAndDiscard,
   savedBefore,
   whoUses,
-} from '../checkout/unmake.ts'
-import type { Left, Salvaged, Undoing, UndoSteps } from '../checkout/kind.ts'
-import { keeping } from './keeping.ts'
+} from '../checkout/discard-creation.ts'
+import type { NotUndone, Salvaged, CreationUndo, UndoSteps } from '../checkout/kind.ts'
+import { restorePointSource } from './restore-point-source.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 
 export const undoSteps: UndoSteps = {
@@ -32,7 +32,7 @@ export const undoSteps: UndoSteps = {
   takeBack: async (context, undoing) => {
     const { codebase, entry, data } = undoing
     // Once it is given up, whatever lies at its path is somebody else's, whatever number it has.
-    const known = isGivenUp(entry) ? { ...data, directory: undefined } : data
+    const known = isBeingDiscarded(entry) ? { ...data, directory: undefined } : data
     const admin = await findRecord(codebase, entry, known)
     if (admin === 'cannot-tell') return { left: { kind: 'git-running' } }
     await removeStaleLocks(codebase, entry, { branch: data.branch, adminDir: admin?.dir })
@@ -47,17 +47,17 @@ export const undoSteps: UndoSteps = {
 /** The directory goes to the trash and git's record is forgotten, unless somebody's work is in it that cannot be kept. */
 const takeBack = async (
   context: IsolationContext,
-  undoing: Undoing,
+  undoing: CreationUndo,
   found: AdminDir | undefined,
-): Promise<Salvaged | Left> => {
+): Promise<Salvaged | NotUndone> => {
   const { codebase, entry, data, when } = undoing
   // Once it is given up, a directory at its path that links to the record is somebody's copy.
-  const ours = isGivenUp(entry) ? [] : pathsOf(data)
+  const ours = isBeingDiscarded(entry) ? [] : pathsOf(data)
   if (found !== undefined && (await wasTaken(found, ours))) {
     await leaveToUser(found.dir)
     return 'cannot-keep'
   }
-  const path = isGivenUp(entry) ? undefined : await findDirectory(found, data)
+  const path = isBeingDiscarded(entry) ? undefined : await findDirectory(found, data)
   const admin = found !== undefined && (await isWholeRecord(found.dir)) ? found : undefined
   const gitDir = admin?.dir ?? join(codebase.repoPath, 'worktrees', data.leaf)
   const tree = path === undefined ? undefined : treeAt(codebase, gitDir, path)
@@ -69,7 +69,7 @@ const takeBack = async (
   const saved =
     tree === undefined ? await saveMissing(context, undoing, admin) : await clearAway(context, undoing, tree, admin)
   if (saved === 'cannot-keep' && admin !== undefined) await leaveToUser(admin.dir)
-  if (saved === 'cannot-keep' || isLeft(saved)) return saved
+  if (saved === 'cannot-keep' || isNotUndone(saved)) return saved
   if (admin !== undefined) await forgetRecord(context, undoing, admin)
   await context.failpoint('undo.forgotten')
   return saved
@@ -78,21 +78,21 @@ const takeBack = async (
 /** Its directory is away. Once it was given up, everything was saved before. */
 const saveMissing = async (
   context: IsolationContext,
-  { codebase, entry, data }: Undoing,
+  { codebase, entry, data }: CreationUndo,
   admin: AdminDir | undefined,
 ): Promise<Salvaged> => {
-  if (admin === undefined || isGivenUp(entry)) return savedBefore(context, entry)
+  if (admin === undefined || isBeingDiscarded(entry)) return savedBefore(context, entry)
   const tree = treeAt(codebase, admin.dir, codebase.repoPath)
-  const saved = await saveRecord(context, keeping, codebase, entry, tree, data.start)
+  const saved = await saveRecord(context, restorePointSource, codebase, entry, tree, data.start)
   return saved === 'nothing' ? savedBefore(context, entry) : saved
 }
 
 const clearAway = async (
   context: IsolationContext,
-  { codebase, entry, data, when }: Undoing,
+  { codebase, entry, data, when }: CreationUndo,
   tree: Tree,
   admin: AdminDir | undefined,
-): Promise<Salvaged | Left> => {
+): Promise<Salvaged | NotUndone> => {
   const directories = [tree.path, ...(admin === undefined ? [] : [admin.dir])]
   if (await holdsOthers(context, directories, tree)) return 'cannot-keep'
   if (when === 'just-made') return discard(context, entry, tree.path)
@@ -102,13 +102,13 @@ const clearAway = async (
     provider: 'worktree',
     tree,
     movedTree: (path) => ({ ...tree, path }),
-    save: () => saveStrangersWork(context, keeping, codebase, entry, tree, data.start),
+    save: () => saveOthersWork(context, restorePointSource, codebase, entry, tree, data.start),
   })
 }
 
 const forgetRecord = async (
   context: Pick<IsolationContext, 'git'>,
-  { codebase }: Undoing,
+  { codebase }: CreationUndo,
   admin: AdminDir,
 ): Promise<void> => {
   // The record is ours by its reason or its token, so the lock on it is too.

@@ -1,16 +1,16 @@
 import type { Codebase } from '../../../domain/environment.ts'
-import { endScripts, settleChild } from '../../children.ts'
+import { endScripts, endLeftoverGit } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { Undone, UndoSteps, UndoWhen } from './kind.ts'
-import { readMakingData } from './making.ts'
-import { endMaking, isLeft, removeIfEmpty, resumeDiscarding } from './unmake.ts'
+import { readCreationRecord } from './creation-record.ts'
+import { endCreation, isNotUndone, removeIfEmpty, resumeDiscarding } from './discard-creation.ts'
 
 /**
  * Takes back exactly what one creation, restore or spare made, and nothing it had not made. Doing it twice is doing
  * it once. Unless it was just made, somebody may be working in the directory, and then it is left, or may have worked in
  * it, and then that work is saved first.
  */
-export const undoMaking = async (
+export const undoCreation = async (
   context: IsolationContext,
   codebase: Codebase,
   steps: UndoSteps,
@@ -19,11 +19,11 @@ export const undoMaking = async (
 ): Promise<Undone> => {
   const entry = await context.store.journal.get(entryId)
   if (entry === undefined) return { outcome: 'undone', work: 'nothing' }
-  const data = readMakingData(entry)
+  const data = readCreationRecord(entry)
   // What failed in this very process has awaited all its children.
   const running =
     when === 'after-crash'
-      ? ((await settleChild(context, codebase.repoPath, entry)) ?? (await steps.stillRunning(context, data)))
+      ? ((await endLeftoverGit(context, codebase.repoPath, entry)) ?? (await steps.stillRunning(context, data)))
       : undefined
   if (running !== undefined) return { outcome: 'left', why: { kind: 'failed', message: running } }
   if (!(await endScripts(context, entry))) {
@@ -34,10 +34,10 @@ export const undoMaking = async (
   if (astray !== undefined) return { outcome: 'left', why: astray }
   const undoing = { codebase, entry, data, when }
   const saved = await steps.takeBack(context, undoing)
-  if (isLeft(saved)) return { outcome: 'left', why: saved.left }
+  if (isNotUndone(saved)) return { outcome: 'left', why: saved.left }
   for (const path of steps.paths(data)) await removeIfEmpty(path)
   await steps.dropRefs(context, undoing, saved)
   await context.failpoint('undo.branch')
-  await endMaking(context, entry, saved)
+  await endCreation(context, entry, saved)
   return { outcome: 'undone', work: saved }
 }

@@ -9,8 +9,8 @@ import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import type { IsolationContext } from '../../context.ts'
 import { usesOf } from '../../gates.ts'
 import { acquireLease, type HeldLease } from '../../lease.ts'
-import type { Vouched, VouchOptions } from '../../provider.ts'
-import { presenceOf } from '../../served-by.ts'
+import type { TrustOutcome, TrustOptions } from '../../provider.ts'
+import { presenceOf } from '../../provider-of.ts'
 import { isVouchedCommit } from './content-trust.ts'
 import { provisionEnvironment, type Provisioned } from './provision/provision.ts'
 import { coppice, remedy } from '../../../domain/remedy.ts'
@@ -21,12 +21,12 @@ import { coppice, remedy } from '../../../domain/remedy.ts'
  * covers: a setup that fails, or a crash, leaves it untrusted. And while the lease holds: a pull request that moved may
  * bring a commit that nobody has looked at before the lease is taken, and after it is released.
  */
-export const vouchFor = async (
+export const trustEnvironment = async (
   context: IsolationContext,
   codebase: Codebase,
   environment: IsolatedEnvironment,
-  { seen, signal }: VouchOptions = {},
-): Promise<Vouched> => {
+  { seen, signal }: TrustOptions = {},
+): Promise<TrustOutcome> => {
   if (environment.trust === 'own' || (await isVouchedNow(context, codebase, environment, { signal }))) {
     return { wasTrusted: true, commit: seen, ...nothing }
   }

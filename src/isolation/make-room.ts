@@ -6,14 +6,14 @@ import { freshen } from './codebases/base.ts'
 import type { IsolationContext } from './context.ts'
 import { freshBase } from './codebases/fresh-base.ts'
 import { type MergeStatus, mergeStatuses } from './merge-proof/merge-status.ts'
-import type { Isolation } from './isolation.ts'
+import type { Environments } from './environments.ts'
 import type { LimitReached } from './provider.ts'
 import type { LimitReport } from './resolution.ts'
 
 /** At the limit: first clear what is provably merged. Automation, so every gate holds and nothing is forced. */
 export const cleanupToMakeRoom = async (
   context: IsolationContext,
-  isolation: Isolation,
+  isolation: Environments,
   codebase: Codebase,
 ): Promise<{ removed: number; notices: Notice[]; stale: StaleBase | undefined }> => {
   context.progress(`${codebase.name} has reached its limit: looking for merged worktrees`)

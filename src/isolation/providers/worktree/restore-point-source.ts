@@ -1,11 +1,11 @@
-import type { Keeping } from '../checkout/kind.ts'
-import { isWholeRecord } from './making-left.ts'
+import type { RestorePointSource } from '../checkout/kind.ts'
+import { isWholeRecord } from './find-unfinished.ts'
 
 /** A worktree commits to the codebase's own repository: there is nothing to bring, and no ref that only it has. */
-export const keeping: Keeping = {
+export const restorePointSource: RestorePointSource = {
   isWhole: ({ gitDir }) => isWholeRecord(gitDir),
   tipsToKeep: async () => [],
   ownWork: async () => [],
   madeOn: async () => undefined,
-  bringCommit: async () => undefined,
+  importCommit: async () => undefined,
 }

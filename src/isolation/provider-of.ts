@@ -92,7 +92,7 @@ export const broughtTips = async (
   const unknown = environments.filter(({ provider }) => !context.providers.has(provider))
   const problems = new Map(unknown.map(({ id, provider }) => [id, unknownProvider(context, provider).message]))
   for (const [provider, served] of await byProvider(context, environments)) {
-    for (const [id, problem] of await provider.bring(context, codebase, served)) problems.set(id, problem)
+    for (const [id, problem] of await provider.importCommits(context, codebase, served)) problems.set(id, problem)
     for (const environment of served) {
       refs.set(environment.id, provider.tipRef(environment))
       const log = provider.ownRepository(environment)

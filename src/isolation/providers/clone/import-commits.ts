@@ -17,7 +17,7 @@ import type { IsolationContext } from '../../context.ts'
 import { makePrivateDirectory, writeDurably } from '../../durable.ts'
 import { author } from '../checkout/restore-point/named-by-record.ts'
 import { recordStamp } from '../checkout/restore-point/record-files.ts'
-import { bringLargeFiles } from './bring-large-files.ts'
+import { importLargeFiles } from './import-large-files.ts'
 import { writeNames } from './missing.ts'
 import { presenceOf } from './presence.ts'
 import { othersRefOf, pinsOf, stampFile, tipRefOf } from './refs.ts'
@@ -25,7 +25,7 @@ import { assertFewRefs, namedTips, refsOfClone } from './tips.ts'
 import { remedy, shell } from '../../../domain/remedy.ts'
 
 /** What each has committed comes to the codebase's repository. Answers why it could not for some. */
-export const bringTips = async (
+export const importTips = async (
   context: IsolationContext,
   codebase: Codebase,
   environments: readonly IsolatedEnvironment[],
@@ -138,7 +138,7 @@ const pin = async (
 }
 
 /** Everything that a restore point's commit reaches, and what refs lead to that is not a commit, such as a tag on a file. */
-export const bringCommit = async (
+export const importCommit = async (
   context: Pick<IsolationContext, 'git' | 'ids'>,
   codebase: Codebase,
   tree: Tree,
@@ -147,7 +147,7 @@ export const bringCommit = async (
   const refs = await refsOfClone(context.git, tree)
   const others = refs.filter(({ committerDate }) => committerDate === undefined).map(({ sha }) => sha)
   await bring(context, codebase, tree, [commit, ...others])
-  await bringLargeFiles(tree, repoOf(codebase))
+  await importLargeFiles(tree, repoOf(codebase))
 }
 
 const bring = async (

@@ -8,7 +8,7 @@ import { copyTree } from '../checkout/restore-point/archive.ts'
 /** The index and what was half done, as they were. Not what ties a record to its directory: HEAD, gitdir, lock, token. */
 const notBrought = new Set(['HEAD', 'commondir', 'gitdir', 'locked', 'coppice', 'modules'])
 
-export const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
+export const restoreGitFiles = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
   for (const name of await readdir(saved)) {
     // A lock that a killed git left behind would keep every later one from working.
     if (notBrought.has(name) || name.endsWith('.lock')) continue

@@ -4,11 +4,11 @@ import { cloneAt } from '../../../git/borrowing-clone.ts'
 import { gitsStillUsing } from '../../children.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
-import type { Left, Salvaged, Undoing, UndoSteps } from '../checkout/kind.ts'
-import { isOurDirectory } from '../checkout/making.ts'
-import { saveStrangersWork } from '../checkout/salvage-creation.ts'
-import { holdsOthers, isGivenUp, saveAndDiscard, savedBefore, whoUses } from '../checkout/unmake.ts'
-import { keeping } from './keeping.ts'
+import type { NotUndone, Salvaged, CreationUndo, UndoSteps } from '../checkout/kind.ts'
+import { isOurDirectory } from '../checkout/creation-record.ts'
+import { saveOthersWork } from '../checkout/salvage-creation.ts'
+import { holdsOthers, isBeingDiscarded, saveAndDiscard, savedBefore, whoUses } from '../checkout/discard-creation.ts'
+import { restorePointSource } from './restore-point-source.ts'
 import { hasAnything } from './own-work.ts'
 import { unpin } from './refs.ts'
 
@@ -18,7 +18,7 @@ export const undoSteps: UndoSteps = {
   paths: ({ path }) => [path],
   takeBack: async (context, undoing) => {
     const { entry, data } = undoing
-    if (isGivenUp(entry) || !(await isOurDirectory(data))) return savedBefore(context, entry)
+    if (isBeingDiscarded(entry) || !(await isOurDirectory(data))) return savedBefore(context, entry)
     const tree = cloneAt(data.path)
     // Also when it was just made: Coppice's lock keeps nobody out of the directory while git fills it.
     const users = await whoUses(context, entry, 'clone', tree)
@@ -36,9 +36,9 @@ export const undoSteps: UndoSteps = {
 
 const clearAway = async (
   context: IsolationContext,
-  { codebase, entry, data }: Undoing,
+  { codebase, entry, data }: CreationUndo,
   tree: Tree,
-): Promise<Salvaged | Left> => {
+): Promise<Salvaged | NotUndone> => {
   if (await holdsOthers(context, [tree.path], tree)) return 'cannot-keep'
   // Git keeps its record of worktrees made from the clone in there.
   if ((await readAdminDirs(tree.commonDir)).length > 0) return 'cannot-keep'
@@ -49,8 +49,8 @@ const clearAway = async (
     tree,
     movedTree: cloneAt,
     save: async () => {
-      if (await keeping.isWhole(tree)) {
-        return saveStrangersWork(context, keeping, codebase, entry, tree, data.start)
+      if (await restorePointSource.isWhole(tree)) {
+        return saveOthersWork(context, restorePointSource, codebase, entry, tree, data.start)
       }
       return (await hasAnything(tree)) ? 'cannot-keep' : 'nothing'
     },
