@@ -45,10 +45,12 @@ export const waysToKeep = (facts: readonly Fact[], git: (command: string) => str
   })
 
 /** A tag may lead to a file, and so may a ref of somebody's own making; no branch can. */
-const placeFor = (ref: string): string => {
-  if (ref.startsWith('refs/tags/')) return 'refs/tags/<name>'
-  return /^(?:refs\/(?:heads|remotes|notes|stash)|stash@)/.test(ref) ? 'refs/heads/<name>' : 'refs/kept/<name>'
-}
+const placeFor = (ref: string): string =>
+  ref.startsWith('refs/tags/')
+    ? 'refs/tags/<name>'
+    : /^(?:refs\/(?:heads|remotes|notes|stash)|stash@)/.test(ref)
+      ? 'refs/heads/<name>'
+      : 'refs/kept/<name>'
 
 /**
  * A commit counts as pushed once a remote-tracking ref has it. So each goes to a branch; a tag alone will do only where

@@ -66,7 +66,7 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
     case 'clone-branch-kept-as':
       return `${nameTaken(notice.branch, notice.why)}: the clone's branch is kept as ${notice.name}`
     case 'other-branches-saved':
-      return `other branches of the missing clone are saved; to get them, remove this one and run ${view.commandText(`worktree restore ${notice.point}`)}`
+      return `other branches of the missing clone are saved; to get them, remove this one and run ${view.commandText(`worktree restore ${shellWord(notice.point)}`)}`
     case 'reused':
       return `Reusing worktree from ${workLabel(notice.work)}`
     case 'adopted':
