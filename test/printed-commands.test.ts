@@ -12,7 +12,7 @@ import { parseAst } from 'vitest/node'
 const quoting = new Set(['shellWord', 'shellPath', 'writeLine'])
 
 /** Their argument is a command, and is checked where it is written. */
-const builders = new Set(['say', 'git', 'coppice', 'shell'])
+const builders = new Set(['commandText', 'git', 'coppice', 'shell'])
 
 /** Numbers and object ids hold nothing that a shell reads. A placeholder is `<name>`, to be filled in. */
 const harmless = new Set(['pid', 'pids', 'sha', 'length', 'short', 'placeholder'])
@@ -55,7 +55,7 @@ const nodesOf = (value: unknown): Node[] => (Array.isArray(value) ? value : [val
 
 const nodeOf = (value: unknown): Node | undefined => nodesOf(value)[0]
 
-/** `shellWord` of `shellWord(…)`, `say` of `view.say(…)`. */
+/** `shellWord` of `shellWord(…)`, `commandText` of `view.commandText(…)`. */
 const calledName = ({ callee }: Node): string => lastName(nodeOf(callee))
 
 const lastName = (node: Node | undefined): string =>
@@ -247,7 +247,7 @@ test.each([
   ['`run \\`coppice worktree adopt ${path}\\` to keep it`', 1],
   ['`run \\`coppice doctor\\` for ${path}`', 0],
   ['`\\`/worktree link ${branch}\\` to share it`', 1],
-  ['view.say(`diff ${branch}`)', 1],
+  ['view.commandText(`diff ${branch}`)', 1],
   ['git(`push ${remote}`)', 1],
   ['`git -C ${a ? shellPath(path) : path} status`', 1],
   ['`git -C ${path ?? other} worktree unlock x`', 1],

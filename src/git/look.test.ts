@@ -1,3 +1,4 @@
+import { remedy, shell } from '../domain/remedy.ts'
 import { execFileSync } from 'node:child_process'
 import {
   appendFileSync,
@@ -312,11 +313,11 @@ test('git is not started where a directory may be entered and not listed, since 
   fifo(join(repo.commonDir, 'refs/hidden/x'))
   chmodSync(join(repo.commonDir, 'refs/hidden'), 0o311)
   const script = `import { createInspector } from ${JSON.stringify(join(import.meta.dirname, 'inspect.ts'))}
-    await createInspector().inspect({ gitDirs: [${JSON.stringify(repo.commonDir)}] }).catch((error) => console.log(error.code, error.message, error.remedy))`
+    await createInspector().inspect({ gitDirs: [${JSON.stringify(repo.commonDir)}] }).catch((error) => console.log(error.code, error.message, JSON.stringify(error.remedy)))`
   const [command, ...args] = [...asOrdinaryUser, process.execPath, '--input-type=module', '--eval', script]
   const path = join(repo.commonDir, 'refs/hidden')
   expect(execFileSync(command, args, { encoding: 'utf8' }).trim()).toBe(
-    `unusable-file ${path} can't be listed, so git was not started make it readable: chmod u+r ${path}`,
+    `unusable-file ${path} can't be listed, so git was not started ${JSON.stringify(remedy`make it readable: ${shell(`chmod u+r ${path}`)}`)}`,
   )
   chmodSync(path, 0o755)
 })
