@@ -57,7 +57,7 @@ export const listWithFacts = async (
 ): Promise<EnvironmentFacts[]> => {
   const { environments: live, places } = await placesOf(context, codebase, options)
   if (live.length === 0) return []
-  // Shown as it is now; recorded by whatever changes it.
+  // Only shown as it is now; writers record it.
   const followed = await followRenames(context, codebase, live, { dryRun: true })
   const environments = followed.map(({ environment }) => environment)
   const ids = environments.map(({ id }) => id)

@@ -52,7 +52,7 @@ export type Judgement<Look extends Contents> = {
   readonly notices: readonly Notice[]
 }
 
-/** Runs every gate and changes nothing. A check that fails is *cannot tell*, which counts as no. */
+/** Runs every gate and changes nothing. A check that throws is *cannot tell*, which counts as no. */
 export const askGates = async <Look extends Contents>(
   context: IsolationContext,
   subject: Subject<Look>,

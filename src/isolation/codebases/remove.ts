@@ -51,7 +51,7 @@ export type CodebaseRemoved = {
 
 /**
  * Stops tracking a repository. Refused while it has environments. The user's repository isn't touched; our clone is
- * deleted unless it has the only copy of something, and then registering it again restores everything. If the
+ * deleted unless it has the only copy of something, and then registering it again finds it intact. If the
  * repository is gone, its environments are released; `force` treats an unreadable one as gone.
  */
 export const removeCodebase = async (
