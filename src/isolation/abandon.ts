@@ -3,8 +3,8 @@ import type { JournalEntry } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 
 /**
- * Settles an operation that failed in this very process. If that fails too, the entry says that nobody works on it any
- * more: its holder is alive, and without this it would be left to it until the process ends. Undefined: that failed.
+ * Settles an operation that failed in this process. If that fails too, marks the entry as abandoned and returns
+ * undefined: its holder is alive, so recovery would otherwise leave it alone until this process ends.
  */
 export const undoOrAbandon = async <T>(
   context: Pick<IsolationContext, 'store' | 'log'>,

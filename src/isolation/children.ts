@@ -6,7 +6,7 @@ import { scriptMark } from '../process/run-mark.ts'
 import type { JournalEntry } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 
-/** How long a git process that outlived us may go on before it is ended. A checkout of 30,000 files takes 1 s. */
+/** How long a git process that outlived us may run before we kill it. A checkout of 30,000 files takes 1 s. */
 const patienceMs = 10_000
 
 /** Steps in which git may have been started without the journal knowing its pid yet. */
@@ -20,9 +20,9 @@ const startsGit: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Git's children outlive us: a `git worktree add` goes on writing while our lock is already free.
- * Waits for the recorded child and ends it by its identity if it does not end by itself. Answers what is still running
- * all the same, for people; undefined once all of it has ended.
+ * Git's children outlive us: a `git worktree add` keeps writing after our lock is released. Waits for the recorded
+ * child and kills it by its identity if it doesn't exit. Returns a message about what is still running; undefined if
+ * everything has exited.
  */
 export const endLeftoverGit = async (
   context: Pick<IsolationContext, 'clock' | 'secrets' | 'progress'>,
@@ -30,7 +30,7 @@ export const endLeftoverGit = async (
   entry: JournalEntry,
 ): Promise<string | undefined> => {
   const { child } = entry
-  // Killed between starting git and writing down its pid: then any git process in this repository may be the one.
+  // Killed after starting git but before recording its pid: any git in this repository may be it.
   if (child === undefined) return startsGit.has(entry.step) ? waitForOtherGits(context, repoPath) : undefined
   const until = context.clock() + patienceMs
   let state = liveness(child)
@@ -44,11 +44,11 @@ export const endLeftoverGit = async (
     if (killed.outcome !== 'dead')
       return stillRunning(context, [{ identity: child, commandLine: commandLineOf(child) }])
   } else if (state !== 'dead') return `cannot tell whether git process ${child.pid} is still running`
-  // A step may start several, and the next one may not have been written down.
+  // A step may start several, and the next one may not be recorded yet.
   return startsGit.has(entry.step) ? waitForOtherGits(context, repoPath) : undefined
 }
 
-/** Which git processes of ours use the repository, for people; undefined if there are none. */
+/** Describes our git processes that use the repository; undefined if there are none. */
 export const gitsStillUsing = async (
   context: Pick<IsolationContext, 'secrets'>,
   repoPath: string,
@@ -72,7 +72,7 @@ const waitForOtherGits = async (
   const until = context.clock() + patienceMs
   let using = await gitProcessesUsing(repoPath, { ofOthers: false })
   while (using.length > 0 && context.clock() < until) {
-    // One that we stopped in order to kill it, and then crashed, would stay stopped for ever.
+    // One that we stopped in order to kill it, just before we crashed, would stay stopped.
     await continueStopped(using.filter(isOrphan).map(({ identity }) => identity))
     await new Promise((resolve) => setTimeout(resolve, 50))
     using = await gitProcessesUsing(repoPath, { ofOthers: false })
@@ -84,8 +84,8 @@ const waitForOtherGits = async (
 const isOrphan = ({ startedBy }: GitProcess): boolean => startedBy !== undefined && liveness(startedBy) === 'dead'
 
 /**
- * Ends what setup or teardown of an interrupted operation started, and says whether all of it has ended. Teardown runs
- * before the removal takes its next step.
+ * Kills what an interrupted setup or teardown started. Returns whether all of it has exited. Teardown runs before the
+ * removal takes its next step.
  */
 export const endScripts = async (
   { home, clock }: Pick<IsolationContext, 'home' | 'clock'>,
@@ -96,7 +96,7 @@ export const endScripts = async (
   return (await killRun([scriptMark(home, environmentId, script)], { graceMs: 5000, clock })).outcome !== 'survivors'
 }
 
-/** Runs a git command whose child the journal names for as long as it runs, together with `data`. */
+/** Runs a git command and records its child in the journal, with `data`, while it runs. */
 export const withChild = async <T>(
   context: Pick<IsolationContext, 'store'>,
   entryId: string,
@@ -108,7 +108,7 @@ export const withChild = async <T>(
     return await work((child) => {
       const before = recorded
       recorded = before.then(() => context.store.journal.advance(entryId, { child, data }))
-      // Awaited below; without this a failure here would be unhandled while git still runs.
+      // Awaited below; without this a failure would be unhandled while git still runs.
       recorded.catch(() => undefined)
     })
   } finally {

@@ -12,47 +12,46 @@ import type { Git } from './codebases/repo-of.ts'
 import type { RepositoryLock } from './lock/lock.ts'
 import type { IsolationProvider, Providers, RemoveOptions } from './provider.ts'
 
-/** What every part of isolation stands on. `main.ts` is the only place that makes one. */
+/** Dependencies of the isolation module. Created only in `main.ts`. */
 export type IsolationContext = {
   readonly store: Store
   readonly git: Git
-  /** Who serves environments: `main.ts` names the members. */
+  /** Registered in `main.ts`. */
   readonly providers: Providers<IsolationContext>
   readonly lock: RepositoryLock
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Logger
-  /** What must not be said or kept. */
+  /** Must not be shown or stored. */
   readonly secrets: Secrets
   readonly settings: Settings
-  /** An id kept in the home: a path means something on one host only. */
+  /** An id kept in the home: a path is only meaningful on one host. */
   readonly host: string
   readonly home: string
-  /** Where new environments go; older ones may lie under another root. */
+  /** Where new environments go; older ones may be under another root. */
   readonly worktreesBase: string
   readonly self: ProcessIdentity
   /** The allow-listed environment for setup, teardown and agents. */
   readonly programEnvironment: Readonly<Record<string, string>>
-  /** Our own variables. Of these an agent is given what its own list names, such as the key of its model. */
+  /** Our own variables. An agent gets only those that its own list names, such as its model's API key. */
   readonly ownEnvironment?: Readonly<Record<string, string | undefined>>
-  /** Each codebase's configuration at the base commit it was last read from: a fact about a commit, read once. */
+  /** Each codebase's configuration at the base commit it was last read at: fixed per commit, so read once. */
   readonly repoConfigs: Map<string, { readonly sha: string; readonly config: RepoConfig }>
-  /** Called with what we are waiting for, for anything that may take over a second. */
+  /** Called with what we are waiting for, if that may take over a second. */
   readonly progress: (message: string) => void
-  /** Asks a person whether these commands of the repository may run; undefined where nobody can be asked. */
+  /** Asks a person whether these commands of the repository may run; undefined if there is nobody to ask. */
   readonly approve: ((question: ApprovalQuestion) => Promise<boolean>) | undefined
   /**
-   * Called inside the transaction that takes an environment from conversations, whoever removed it: what is recorded
-   * there for them is recorded exactly if they lose it, also when a crash came between and recovery finished it.
+   * Called inside the transaction that detaches an environment from its conversations, whoever removed it. What it
+   * records there commits only if they lose the environment, even if recovery finishes the removal after a crash.
    */
   readonly onEnvironmentLost: (store: Store, lost: LostEnvironment) => Promise<void>
   /** Deletes trash without keeping the caller waiting. */
   readonly deleteInBackground: (paths: readonly string[]) => void
-  /** Named places between effects, where the crash suite ends the process. Does nothing in the product. */
+  /** Named points between effects, where the crash suite kills the process. Does nothing in production. */
   readonly failpoint: (name: string) => Promise<void>
 }
 
-/** A member of the seam. */
 export type Provider = IsolationProvider<IsolationContext>
 
 export type LostEnvironment = {
@@ -61,17 +60,17 @@ export type LostEnvironment = {
   readonly conversations: readonly Conversation[]
   readonly askedBy: string | undefined
   readonly trigger: RemoveOptions['trigger']
-  /** A string: an earlier version wrote down the words. */
+  /** A string if an earlier version wrote it. */
   readonly why: RemovalReason | string
-  /** What became of the branch; undefined where it was not asked about. */
+  /** What happened to the branch; undefined if not determined. */
   readonly branch: BranchOutcome | undefined
-  /** What its restore point does not hold. */
+  /** What its restore point leaves out. */
   readonly leftOut: readonly LeftOut[]
 }
 
 export type ApprovalQuestion = {
   readonly codebase: string
   readonly commands: readonly string[]
-  /** They also run, with the copied files, in the worktrees of forks. */
+  /** They also run, with the copied files, in forks' worktrees. */
   readonly forks: boolean
 }

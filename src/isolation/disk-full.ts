@@ -2,8 +2,8 @@ import { statfs } from 'node:fs/promises'
 import { AppError, isAppError } from '../domain/errors.ts'
 
 /**
- * On a full disk a checkout says only "unable to write file x", without the reason that every other error has behind a
- * colon. By the time we look the half-made tree is gone and its space free again, so git's own words have to do.
+ * On a full disk a checkout says only "unable to write file x", without the ": reason" of other errors. By now the
+ * half-made tree is gone and its space is free again, so git's message is all we have.
  */
 export const recogniseFullDisk = async <T>(place: string, work: () => Promise<T>): Promise<T> => {
   try {
@@ -18,7 +18,7 @@ export const recogniseFullDisk = async <T>(place: string, work: () => Promise<T>
   }
 }
 
-/** SQLite calls a full disk an I/O error, and whoever reads that looks for a broken disk or a wrong owner. */
+/** SQLite reports a full disk as an I/O error, which suggests a broken disk or a wrong owner. */
 export const recogniseFullHome = async <T>(home: string, work: () => Promise<T>): Promise<T> => {
   try {
     return await work()
@@ -36,7 +36,7 @@ export const recogniseFullHome = async <T>(home: string, work: () => Promise<T>)
   }
 }
 
-/** A new database with its log takes about 300 kB. */
+/** A new database and its log take about 300 kB. */
 const databaseNeeds = 1024 ** 2
 
 const wroteTooMuch = /unable to write (?:file|new)(?![^"\\]*: [A-Z])|No space left on device/

@@ -2,10 +2,10 @@ import { constants } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { syncPath } from '../process/files/sync-path.ts'
 
-/** A name is on disk only when its directory is: a power cut forgets a rename that was not synced. */
+/** A rename survives a power cut only after its directory is synced. */
 export const syncDirectory = (path: string): Promise<void> => syncPath(path)
 
-/** Writes a file so that it survives a power cut once this resolves (its name, once the directory is synced). */
+/** Writes a file so that its content survives a power cut. Its name does only after the directory is synced. */
 export const writeDurably = async (path: string, bytes: string | Uint8Array, mode = 0o600): Promise<void> => {
   const handle = await open(path, overwrite, mode)
   try {
@@ -16,7 +16,7 @@ export const writeDurably = async (path: string, bytes: string | Uint8Array, mod
   }
 }
 
-/** Neither through a link nor waiting for the reader of a FIFO. */
+/** Doesn't follow a link or wait for a FIFO's reader. */
 const overwrite =
   constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW | constants.O_NONBLOCK
 

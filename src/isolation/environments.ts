@@ -25,7 +25,7 @@ import type {
 } from './provider.ts'
 import { allProviders, providerOf } from './provider-of.ts'
 
-/** The four things that happen to an environment, each done by whoever serves it. */
+/** Create, remove, restore and adopt environments through the provider of each. */
 export type Environments = {
   create(request: IsolationRequest): Promise<Created | Existing | LimitReached>
   destroy(environment: IsolatedEnvironment, options: RemoveOptions): Promise<RemoveOutcome>
@@ -59,7 +59,7 @@ export const createEnvironments = (context: IsolationContext): Environments => {
   }
 }
 
-/** Of the provider that makes this codebase's environments. */
+/** By the provider that makes the codebase's environments. */
 export const keepSpares = async (context: IsolationContext, codebase: Codebase): Promise<number> => {
   const { config } = await baseAndConfig(context, codebase)
   const provider = await providerOf(context, { provider: chosen(context, config) })
@@ -71,7 +71,7 @@ const chosen = (
   { provider }: RepoConfig,
 ): ProviderName => (provider === undefined ? isolationProvider : stricter(provider, isolationProvider))
 
-/** Fetches, then asks whoever makes this repository's environments: the configuration of the home, or the repository's own. */
+/** Fetches, then creates with the configured provider: the home's configuration, or the repository's own. */
 const create = async (
   context: IsolationContext,
   request: IsolationRequest,
@@ -89,7 +89,7 @@ const freshenFor = async (
   context: IsolationContext,
   { codebase, hints, work, signal }: IsolationRequest,
 ): Promise<Notice[]> => {
-  // The PR's own refs are fetched by the plan, always; a second fetch of everything would only cost time.
+  // The plan always fetches the PR's own refs; a second fetch of everything would only cost time.
   if (work.type === 'pr' || work.type === 'review' || hints.prBranch !== undefined) return []
   const fresh = await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000, signal })
   return fresh.outcome === 'offline' ? [{ kind: 'not-fetched', why: fresh.detail ?? 'no answer' }] : []

@@ -19,9 +19,9 @@ export type Health = 'healthy' | 'missing' | 'not-ours' | 'cannot-tell'
 
 export type EnvironmentFacts = {
   readonly environment: IsolatedEnvironment
-  /** The asker stands in it. */
+  /** The caller is in it. */
   readonly current: boolean
-  /** undefined: not asked, not there, or it could not be told. */
+  /** undefined: not requested, not there, or unknown. */
   readonly dirty: UncommittedWork | undefined
   /** Commits on a detached HEAD that no branch has; undefined as above. */
   readonly detached: number | undefined
@@ -38,17 +38,17 @@ export type EnvironmentFacts = {
 export type FactsOptions = {
   readonly signal?: AbortSignal | undefined
   readonly cwd?: string
-  /** false: files are not looked at, which is most of the time it takes. */
+  /** false: skips looking at files, which takes most of the time. */
   readonly dirty?: boolean
   readonly forge?: Forge
-  /** Called when somebody had moved worktrees, once their records say where they are now. */
+  /** Called with worktrees that somebody moved, after their new paths are recorded. */
   readonly onMoved?: (moved: readonly Moved[]) => void
 }
 
 /**
- * Every live environment of the codebase with what is to be said about it. Git is asked once for all branches, the
- * process table is walked once for all directories, the store is asked once per question; only the look at the files is
- * one process each, a few at a time. An environment that cannot be looked at has facts that say so; the list goes on.
+ * Every live environment of the codebase and its status. One git call for all branches, one walk of the process table
+ * for all directories, one query per question; only the look at the files is one process each, a few at a time. An
+ * environment that can't be inspected is listed with facts that say so.
  */
 export const listWithFacts = async (
   context: IsolationContext,
@@ -57,14 +57,14 @@ export const listWithFacts = async (
 ): Promise<EnvironmentFacts[]> => {
   const { environments: live, places } = await placesOf(context, codebase, options)
   if (live.length === 0) return []
-  // Shown as it is now; whoever changes something records it.
+  // Only shown as it is now; writers record it.
   const followed = await followRenames(context, codebase, live, { dryRun: true })
   const environments = followed.map(({ environment }) => environment)
   const ids = environments.map(({ id }) => id)
-  // While git walks the history, the rest of this process looks around.
+  // Do the other lookups while git walks the history.
   const standing = positionsOf(context, codebase, environments, options)
   standing.catch(() => undefined)
-  // Git looks at the files while we read the process table; our own git does not count as use.
+  // Git looks at the files while we read the process table; our own git doesn't count as use.
   const cwd = realCwd(options.cwd)
   const [files, users, pointing] = await Promise.all([
     filesOf(context, environments, places, options),
@@ -93,18 +93,18 @@ export const listWithFacts = async (
 }
 
 const healthOf = ({ state }: Presence): Health => {
-  // Not where the record has it; whoever needs it there follows the move first.
+  // It isn't at its recorded path; callers that need it follow the move first.
   if (state === 'moved') return 'missing'
   return state === 'present' ? 'healthy' : state
 }
 
-/** What is on its branch may be merged: what is on its detached HEAD is not. */
+/** Commits on a detached HEAD aren't merged, even if its branch is. */
 const withDetached = (merged: Merged, detached = 0): Merged =>
   detached > 0 && (merged.value === 'yes' || merged.value === 'empty') ? { value: 'no', own: detached } : merged
 
 const gone = (branch: BranchName): Merged => ({ value: 'cannot-tell', why: { kind: 'branch-gone', branch } })
 
-/** Where each is; a place of undefined lies on another host, and nothing can be said about its files from here. */
+/** Where each is. An undefined place is on another host: we can't inspect its files from here. */
 const placesOf = async (
   context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
@@ -124,8 +124,8 @@ const placesOf = async (
 }
 
 /**
- * Short calls, whose start keeps this process busy: a third one fills the gaps. 50 worktrees of 3,000 files on two busy
- * cores: 0.91 of the same `git status` one after the other with two at a time, 0.68 with three, no better with more.
+ * Each call is short, but starting it keeps us busy, so a third fills the gaps. 50 worktrees of 3,000 files on two busy
+ * cores, against one `git status` after another: 0.91 with two at a time, 0.68 with three, no better with more.
  */
 const statusLanes = 3
 
@@ -151,7 +151,7 @@ const filesOf = async (
     },
   )
 
-/** Leases whose holder is not known to be dead, and processes inside. Enough to show; removal asks its own gates. */
+/** Leases whose holder isn't known to be dead, and processes inside. For display only; removal has its own gates. */
 const usersOf = async (
   context: IsolationContext,
   environments: readonly IsolatedEnvironment[],
@@ -197,8 +197,8 @@ const insideOf = async (
 }
 
 /**
- * As it was said and as the kernel knows it. Synchronous: the first asynchronous call starts the threads that do them,
- * which took 8 ms while git was busy on both cores.
+ * As given and as the kernel resolves it. Synchronous: the first asynchronous call starts the thread pool, which took 8
+ * ms while git kept both cores busy.
  */
 const realCwd = (cwd: string | undefined): string[] => {
   if (cwd === undefined) return []

@@ -26,7 +26,7 @@ export const findEnvironment = async (
     (await environments.liveByBranch(codebase.id, ref)) ??
     (work === undefined ? undefined : await environments.liveByWork(codebase.id, work)) ??
     (await environments.liveByPath(context.host, await real(resolve(cwd, ref)))) ??
-    // Moved by the user: git's record knows whose directory it is.
+    // Moved by the user; git's record says which one it is.
     (await environmentAt(context, codebase, await real(resolve(cwd, ref)))) ??
     (ref.trim() === '' ? undefined : await environments.liveByWork(codebase.id, taskWork(ref))) ??
     (await onBranch(context, codebase, ref))
@@ -36,7 +36,7 @@ export const findEnvironment = async (
   })
 }
 
-/** Its branch was renamed and nobody has noticed yet. */
+/** Its branch was renamed; not recorded yet. */
 const onBranch = async (
   context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
@@ -56,7 +56,7 @@ const isLive = ({ status }: IsolatedEnvironment): boolean => status !== 'removed
 
 const real = (path: string): Promise<string> => realpath(path).catch(() => path)
 
-/** What can be brought back, newest first: not what is back already, by its work or on its branch. */
+/** What can be restored, newest first. Skips work and branches that have an environment again. */
 export const restorablePoints = async (context: IsolationContext, codebase: Codebase): Promise<RestorePoint[]> => {
   const { environments } = context.store
   const branches = new Set((await environments.live(codebase.id)).map(({ branch }) => branch))
@@ -69,7 +69,7 @@ export const restorablePoints = async (context: IsolationContext, codebase: Code
   return points
 }
 
-/** The newest restore point that a reference means; without one, the newest that is not back. */
+/** The newest restore point that `ref` matches; without it, the newest not yet restored. */
 export const findRestorePoint = async (
   context: IsolationContext,
   codebase: Codebase,

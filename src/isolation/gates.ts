@@ -18,7 +18,7 @@ import { isInside, managedRoot } from './paths.ts'
 import { providerOf } from './provider-of.ts'
 import type { Presence, RemoveOptions } from './provider.ts'
 
-/** What an environment's files hold that removal would delete. Paths are raw. */
+/** Files in an environment that removal would delete. Paths are raw. */
 export type Contents = {
   /** Uncommitted work, one reason each. */
   readonly problems: readonly Uncommitted[]
@@ -26,34 +26,33 @@ export type Contents = {
   readonly repositories: readonly { readonly path: string; readonly work: RepositoryWork | undefined }[]
 }
 
-/** How whoever serves the environment looks at it. Each throws when it cannot look. */
+/** How the environment's provider inspects it. Each method throws if it can't. */
 export type Inspection<Look extends Contents> = {
   contents(tree: Tree): Promise<Look>
   unreachable(tree: Tree): Promise<readonly Unreachable[]>
-  /** Kept files, such as a `.env`, that are not as they were when they were copied. */
+  /** Copied files, such as a `.env`, that have changed since they were copied. */
   changedCopies(tree: Tree): Promise<readonly string[]>
 }
 
-/** What the gates are asked about. */
 export type Subject<Look extends Contents> = {
   readonly codebase: Codebase
   readonly environment: IsolatedEnvironment
   readonly presence: Presence
-  /** Asked while the other gates look: only the holds of conversations depend on it. */
+  /** Called while the other gates run: only conversation holds depend on it. */
   readonly merged: () => Promise<Merged>
   readonly inspection: Inspection<Look>
   readonly options: RemoveOptions
 }
 
 export type Judgement<Look extends Contents> = {
-  /** One `yes` per gate that passes, every reason of one that does not. With a mount inside, nothing about its files. */
+  /** One `yes` per gate that passes, every reason of one that doesn't. With a mount inside, files aren't checked. */
   readonly answers: readonly GateAnswer[]
   readonly contents: Look | undefined
-  /** What does not count and is named all the same. */
+  /** Findings that don't block the removal but are shown to the user. */
   readonly notices: readonly Notice[]
 }
 
-/** Asks every gate and touches nothing. A question that cannot be answered is *cannot tell*, which counts as no. */
+/** Runs every gate and changes nothing. A check that throws is *cannot tell*, which counts as no. */
 export const askGates = async <Look extends Contents>(
   context: IsolationContext,
   subject: Subject<Look>,
@@ -61,7 +60,7 @@ export const askGates = async <Look extends Contents>(
   const { presence } = subject
   const tree = presence.state === 'present' ? presence.tree : undefined
   const notices: Notice[] = []
-  // First and alone: whatever looks at the files would wander off into what is mounted there.
+  // First and alone: any look at the files would descend into the mount.
   const mounts = await isUnmounted(tree === undefined ? [] : [tree.path, tree.gitDir])
   const [ours, use, others, files] = await Promise.all([
     ask('ours', () => isOurs(context, subject)),
@@ -69,7 +68,7 @@ export const askGates = async <Look extends Contents>(
     ask('nobody-elses', async () => (await holdersOf(context, subject)).map((fact) => no('nobody-elses', fact))),
     allPass(mounts) ? askAboutFiles(subject, tree) : { answers: [], contents: undefined },
   ])
-  // Git starts the user's filters inside the tree while it looks: whoever was seen is looked for again when it is done.
+  // While git inspects the tree it may run filters there, so check again whether a process is still inside.
   const users = allPass(use) ? use : await stillInUse(context, subject, tree)
   return { answers: [...ours, ...mounts, ...users, ...others, ...files.answers], contents: files.contents, notices }
 }
@@ -96,7 +95,6 @@ const askAboutFiles = async <Look extends Contents>(
   return { answers: answers.flat(), contents: await look?.catch(() => undefined) }
 }
 
-/** The reasons that lie in the files themselves. */
 export const reasonsIn = (environment: IsolatedEnvironment, contents: Contents): GateAnswer[] => [
   ...uncommittedIn(contents),
   ...worktreesIn(environment, contents),
@@ -119,7 +117,7 @@ const repositoriesIn = ({ path }: IsolatedEnvironment, { repositories }: Content
     return [no('no-repository-inside', { kind: 'repository-inside', path: join(path, name), name, work })]
   })
 
-/** Nothing is mounted on these directories or below: deleting them would delete what is mounted there. */
+/** Nothing is mounted on or below these directories: deleting them would delete what is mounted there. */
 export const isUnmounted = (directories: readonly string[]): Promise<GateAnswer[]> =>
   ask('no-mount', async () =>
     (await mountsInside(directories)).map(({ path, what }) =>
@@ -134,7 +132,7 @@ const nameIn = (directories: readonly string[], path: string): string => {
 
 export const allPass = (answers: readonly GateAnswer[]): boolean => answers.every(({ answer }) => answer === 'yes')
 
-/** Asked once more after the directory was moved away: is anybody in it now? */
+/** Checked again after the directory was moved away. */
 export const stillInUse = async (
   context: IsolationContext,
   { environment }: { readonly environment: Used },
@@ -151,7 +149,7 @@ const ask = async (gate: GateName, question: () => Promise<GateAnswer[]>): Promi
   }
 }
 
-/** Created by us, inside a root of ours, this very instance. */
+/** We created this very instance, inside a root of ours. */
 const isOurs = async (
   context: Pick<IsolationContext, 'host'>,
   { environment, presence }: Pick<Subject<Contents>, 'environment' | 'presence'>,
@@ -173,10 +171,10 @@ const isOurs = async (
   }
 }
 
-/** A spare has an id and a provider, too. */
+/** Spares also have an id and a provider. */
 export type Used = Pick<IsolatedEnvironment, 'id' | 'provider'>
 
-/** No lease, no live process inside, not locked by another tool. */
+/** No lease, no process inside, not locked by another tool. */
 export const usesOf = async (
   context: IsolationContext,
   environment: Used,
@@ -196,9 +194,9 @@ export const usesOf = async (
     reasons.push(no('not-in-use', { kind: 'lock', reason: lock }))
   }
   const { inside, unreadable } = await processesInside([tree.path], { except: context.git.running })
-  // The shell that called us and whatever started that are the user, not strangers.
+  // The shell that called us, and its ancestors, are the user.
   const you = inside.length === 0 ? undefined : selfAndAncestors(await processTable(), context.self.pid)
-  // Files that we read ourselves to answer these very questions are not use; standing in it is.
+  // Files that we opened for these checks aren't use; having our working directory there is.
   const users = inside.filter(({ pid, how }) => pid !== context.self.pid || how === 'cwd' || how === 'root')
   if (users.some(({ pid }) => you?.has(pid))) reasons.push(no('not-in-use', { kind: 'you' }))
   for (const { pid, command } of users) {

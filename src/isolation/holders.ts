@@ -12,19 +12,19 @@ export type HoldQuestion = {
   readonly options: RemoveOptions
 }
 
-/** One kind of holders. Removal asks all of them; a new kind is one more line in `holderKinds`. */
+/** One kind of holder. Removal asks all kinds; to add one, add a line to `holderKinds`. */
 type HolderRules = {
-  /** Which of them keep the environment, as reasons. Whoever asks for the removal does not hold it against itself. */
+  /** The holders that keep the environment, as reasons. Excludes the one that requests the removal. */
   holding(context: IsolationContext, question: HoldQuestion): Promise<readonly Fact[]>
-  /** This one does not work there any more. */
+  /** Detaches this holder. */
   clear(store: Store, id: string): Promise<void>
 }
 
 const hour = 60 * 60 * 1000
 
 /**
- * A conversation holds it while it was active of late; for merged work that is an hour, not two weeks. And while a
- * message of it waits or runs, however long ago it was accepted: that message is about to be worked on here.
+ * A conversation blocks removal for two weeks after its last message (one hour if the work is merged). It also blocks
+ * while one of its messages waits or runs, however old: that message will be processed here.
  */
 const conversations: HolderRules = {
   holding: async (context, { environment, merged, options }) => {
@@ -36,7 +36,7 @@ const conversations: HolderRules = {
     const grace = (await merged()).value === 'yes' ? holdMergedHours * hour : holdDays * 24 * hour
     const holds = ({ platform, conversationId, closedAt, lastActivityAt, persistent }: Conversation): boolean => {
       if (pending.some((key) => key.platform === platform && key.conversationId === conversationId)) return true
-      // Environments of persistent platforms are their users' own: no automation removes them.
+      // Persistent platforms' environments are the users' own: automation never removes them.
       if (persistent && options.trigger !== 'command') return true
       return closedAt === undefined && context.clock() - lastActivityAt < grace
     }
@@ -49,7 +49,6 @@ const conversations: HolderRules = {
 
 const holderKinds: Record<HolderKind, HolderRules> = { conversation: conversations }
 
-/** Everybody who keeps the environment. */
 export const holdersOf = async (context: IsolationContext, question: HoldQuestion): Promise<Fact[]> =>
   (await Promise.all(Object.values(holderKinds).map((kind) => kind.holding(context, question)))).flat()
 

@@ -11,21 +11,21 @@ import { byProvider, presenceOf, providerOf } from './provider-of.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
 export type HeldLease = Lease & {
-  /** Safe to call more than once. */
+  /** Idempotent. */
   readonly release: () => Promise<void>
 }
 
 export type LeaseRequest = {
-  /** What for, in words that other tools show: "agent run for slack". */
+  /** Shown by other tools, for example "agent run for slack". */
   readonly purpose: string
-  /** Who has to be dead before the lease may be dropped (default: this process). */
+  /** The lease may be dropped only once this process is dead (default: our own). */
   readonly holder?: ProcessIdentity
   readonly signal?: AbortSignal
 }
 
 /**
- * Says that somebody uses the environment now: a row for us, and git's own lock on the worktree for other tools.
- * Under the repository's lock, as removal is: whoever comes second sees what the first has done.
+ * Marks the environment as in use: a row for us, and git's lock on the worktree for other tools. Takes the repository's
+ * lock, as removal does, so that each sees what the other did.
  */
 export const acquireLease = async (
   context: IsolationContext,
@@ -43,11 +43,11 @@ export const acquireLease = async (
   }
   const take = async (): Promise<void> => {
     const tree = await usableTree(context, codebase, environment)
-    // The row first: a lock without a row would be one that nobody dares to clear.
+    // The row first: a lock without a row would never be cleared.
     await context.store.leases.insert(lease)
     await context.failpoint('lease.recorded')
     try {
-      // False when there is one: of another lease, or of another tool, whose lock says the same and is theirs to clear.
+      // False if it is locked already, by another lease or by another tool, which then clears its own lock.
       await (await providerOf(context, environment)).lock(tree, lockReason(purpose))
     } catch (error) {
       await context.store.leases.remove(lease.id)
@@ -58,7 +58,7 @@ export const acquireLease = async (
   return { ...lease, release: () => releaseLease(context, codebase, lease) }
 }
 
-/** Who uses these environments, and whether they still live. Another host's processes cannot be asked from here. */
+/** The leases of these environments and whether their holders are alive. Unknown for another host. */
 export const leaseHolders = async (
   context: Pick<IsolationContext, 'store' | 'host'>,
   ids: readonly EnvironmentId[],
@@ -69,8 +69,8 @@ export const leaseHolders = async (
 }
 
 /**
- * For reconciliation: drops the leases of this codebase whose holder is provably dead, and our lock on each environment
- * that then has none. Takes the repository's lock, so the caller must not hold it.
+ * For reconciliation: drops this codebase's leases whose holder is provably dead, and our lock on each environment left
+ * without one. Takes the repository's lock, so the caller must not hold it.
  */
 export const dropDeadLeases = (context: IsolationContext, codebase: Codebase): Promise<Lease[]> =>
   locked(context, codebase, 'dropping leases of dead processes', async () => {
@@ -83,7 +83,7 @@ export const dropDeadLeases = (context: IsolationContext, codebase: Codebase): P
       dropped.push(lease)
     }
     await context.failpoint('lease.dropped')
-    // Not only where a lease was dropped: a crash may have come between a row's end and its lock's.
+    // All, not only those of dropped leases: a crash may have left a lock without a row.
     const live = await context.store.environments.live(codebase.id)
     const usable = live.filter(({ host, status }) => host === context.host && status === 'active')
     await unlockUnused(context, codebase, usable)
@@ -121,7 +121,7 @@ const releaseLease = async (context: IsolationContext, codebase: Codebase, lease
     if (environment?.status === 'active') await unlockUnused(context, codebase, [environment])
   })
 
-/** One question to the store for all that are locked: leases are made and ended under the lock that the caller holds. */
+/** One query for all locked ones: leases only change under the lock that the caller holds. */
 const unlockUnused = async (
   context: Pick<IsolationContext, 'store' | 'providers'>,
   codebase: Codebase,
@@ -143,7 +143,7 @@ const unlock = async (
 ): Promise<void> => {
   const provider = await providerOf(context, environment)
   const presence = await provider.presence(codebase, environment)
-  // Not this instance, or not to be seen: then its lock is not ours to clear.
+  // Not this instance, or not readable: the lock isn't ours to clear.
   if (presence.state !== 'present' && presence.state !== 'moved') return
   const reason = await provider.lockReason(presence.tree)
   if (reason?.startsWith(prefix) === true) await provider.unlock(presence.tree, reason)

@@ -10,7 +10,7 @@ import type { Environments } from './environments.ts'
 import type { LimitReached } from './provider.ts'
 import type { LimitReport } from './resolution.ts'
 
-/** At the limit: first clear what is provably merged. Automation, so every gate holds and nothing is forced. */
+/** At the limit, removes what is provably merged. Automatic, so every gate applies and nothing is forced. */
 export const cleanupToMakeRoom = async (
   context: IsolationContext,
   isolation: Environments,
@@ -22,14 +22,14 @@ export const cleanupToMakeRoom = async (
   const notices: Notice[] = []
   if (stale !== undefined) return { removed: 0, notices, stale }
   for (const { environment, merged } of await mergeStatuses(context, codebase, base)) {
-    // Adopted ones are left, as in the sweep: to stop tracking one unasked would make room by forgetting.
+    // Skip adopted ones, as the sweep does: removing one only stops tracking it, and nobody asked to.
     if (merged.value !== 'yes' || !environment.owned || environment.status !== 'active') continue
     try {
       const outcome = await isolation.destroy(environment, { trigger: 'room' })
       if (outcome.outcome !== 'removed') continue
       notices.push({ kind: 'room-made', branch: environment.branch, leftOut: outcome.leftOut })
     } catch (error) {
-      // One that cannot be removed must not keep the next from making room.
+      // One failed removal must not stop the others.
       context.log.warn('a merged environment could not be removed', {
         branch: environment.branch,
         error: String(error),

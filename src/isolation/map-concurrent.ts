@@ -1,4 +1,4 @@
-/** So many at a time, each lane taking the next as soon as it is free. Results keep the order of the items. */
+/** Runs `lanes` at a time; each takes the next item as soon as it is free. Results keep the items' order. */
 export const mapConcurrent = async <T, R>(
   lanes: number,
   items: readonly T[],
@@ -17,6 +17,6 @@ export const mapConcurrent = async <T, R>(
   return results
 }
 
-/** Git programs fill a core each, and more of them at once only wait for one another. */
+/** Each git process fills a core; more at once would only wait for each other. */
 export const mapInPairs = <T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> =>
   mapConcurrent(2, items, work)

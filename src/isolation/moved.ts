@@ -7,16 +7,16 @@ import { isInternal, managedRoot } from './paths.ts'
 import { allProviders, presenceOf, providerOf } from './provider-of.ts'
 
 export type Moved = {
-  /** As it is recorded now. */
+  /** As recorded now. */
   readonly environment: IsolatedEnvironment
   readonly from: string
-  /** It left every directory that Coppice manages, so it is the user's: nothing there is ever deleted. */
+  /** It is outside every directory that Coppice manages, so it is the user's and never deleted. */
   readonly handedOver: boolean
 }
 
 /**
- * Records where environments are that somebody moved with `git worktree move`. One that went outside of every managed
- * root becomes the user's own, as if it had been adopted. Changes nothing on disk.
+ * Records the new paths of environments moved with `git worktree move`. One that is now outside every managed root
+ * becomes the user's own, as if adopted. Changes nothing on disk.
  */
 export const followMoves = async (
   context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
@@ -34,7 +34,10 @@ export const followMoves = async (
   return moves.length === 0 ? [] : context.store.transaction((store) => record(store, context.host, moves))
 }
 
-/** An agent can write both of git's pointers. A directory that another environment's own record still names is that one's. */
+/**
+ * An agent can write both of git's pointers: a directory that another environment's record still names stays that
+ * one's.
+ */
 const withoutContested = async (
   context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
@@ -50,7 +53,7 @@ const withoutContested = async (
   return kept
 }
 
-/** The environment as it is recorded once a move was followed, and that move if there was one. */
+/** Follows a move, if there was one. Returns the environment as recorded now, and that move. */
 export const followed = async (
   context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
@@ -69,7 +72,7 @@ export const movedNotice = ({ environment: { branch, path }, handedOver }: Moved
   handedOver,
 })
 
-/** The live environment whose mark is on the directory at `path`, wherever its row says it is. */
+/** The live environment whose token is on the directory at `path`, whatever path its row has. */
 export const environmentAt = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -83,7 +86,7 @@ export const environmentAt = async (
   return undefined
 }
 
-/** The same for a directory inside it. */
+/** The same for a path inside it. */
 export const environmentAround = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -106,10 +109,10 @@ const record = async (store: Store, host: string, moves: readonly Move[]): Promi
   const current: Move[] = []
   for (const move of moves) {
     const now = await store.environments.get(move.environment.id)
-    // Another process may have recorded it meanwhile, or begun to remove it.
+    // Another process may have recorded it, or started to remove it.
     if (now === undefined || !isSettled(now) || now.path !== move.environment.path) continue
     current.push(move)
-    // Off its path first: two that changed places would each find the other's row at its new path.
+    // Free the old paths first: two that swapped would each find the other's row at its new path.
     await store.environments.update(now.id, { path: `moving:${now.id}` })
   }
   const done: Moved[] = []
@@ -119,7 +122,7 @@ const record = async (store: Store, host: string, moves: readonly Move[]): Promi
       await store.environments.update(environment.id, { path: environment.path })
       continue
     }
-    // The other's own record names another place, so its directory is not this one any more.
+    // The other's record names another place, so this is no longer its directory.
     if (other !== undefined) await store.environments.update(other.id, { path: besidePath(other) })
     await store.environments.update(environment.id, { path: to, owned })
     if (environment.status === 'missing') await store.environments.transition(environment.id, 'missing', 'active')
@@ -133,6 +136,6 @@ const record = async (store: Store, host: string, moves: readonly Move[]): Promi
   return done
 }
 
-/** A path of its own for one whose place somebody has taken. */
+/** A unique path for one whose place is taken. */
 export const besidePath = ({ path, id }: Pick<IsolatedEnvironment, 'path' | 'id'>): string =>
   `${path}-${id.slice(0, 8)}`

@@ -7,10 +7,10 @@ import type { BranchName } from '../domain/names.ts'
 import { makeDirectorySync } from '../process/files/make-directory.ts'
 import { readUntrustedText } from '../process/files/read-untrusted.ts'
 
-/** A root that Coppice manages carries this file; what has no such root above it is never deleted. */
+/** Marks a root that Coppice manages; nothing outside of such a root is ever deleted. */
 const marker = '.coppice-root'
 
-/** The directory names a branch may get: the plain one first, then one that no other branch can have. */
+/** The directory names for a branch: the plain one first, then one that no other branch can get. */
 export const pathCandidates = (root: string, codebase: string, branch: BranchName): [string, string] => {
   const plain = branch.replaceAll('/', '-')
   const hash = createHash('sha256').update(branch).digest('hex').slice(0, 8)
@@ -18,14 +18,14 @@ export const pathCandidates = (root: string, codebase: string, branch: BranchNam
   return [join(root, codebase, plain === cut(plain) ? plain : hashed), join(root, codebase, hashed)]
 }
 
-/** A file name has at most 255 bytes, and a branch's parts together may have more. Cut between characters. */
+/** A file name has at most 255 bytes; a branch name may have more. Cuts between characters. */
 const cut = (name: string): string => {
   let kept = name
   while (Buffer.byteLength(kept) > 200) kept = kept.slice(0, -1)
   return kept.replace(/[\ud800-\udbff]$/, '')
 }
 
-/** Makes the root and the codebase's directory in it, and makes sure that no link leads out of the root. */
+/** Creates the root and the codebase's directory, and ensures that no link leads out of the root. */
 export const prepareRoot = async (base: string, codebase: string, host: string): Promise<string> => {
   makeDirectorySync(join(base, codebase))
   const root = await realpath(base)
@@ -56,7 +56,7 @@ export const managedRoot = async (path: string, host: string): Promise<string | 
   try {
     const owner = (await readUntrustedText(join(root, marker)))?.trim()
     if (owner !== host) return undefined
-    // By real path: a link anywhere on the way could make "inside" mean somewhere else.
+    // Compare real paths: a link on the way could make "inside" mean somewhere else.
     return (await realpath(dirname(path))) === join(await realpath(root), relative(root, dirname(path)))
       ? root
       : undefined
@@ -65,13 +65,13 @@ export const managedRoot = async (path: string, host: string): Promise<string | 
   }
 }
 
-/** Trash and spares lie in the root itself, so that moving there is a rename on one file system. */
+/** Trash and spares are in the root itself, so that a move there is a rename on one file system. */
 export const trashDirectory = (root: string): string => join(root, '.trash')
-/** For a worktree whose codebase's directory is a mount of its own. No branch has a name that begins with a dot. */
+/** For a worktree whose codebase directory is a separate mount. No branch name begins with a dot. */
 export const trashBeside = (path: string): string => join(dirname(path), '.trash')
 export const spareDirectory = (root: string): string => join(root, '.spares')
 
-/** Trash, or a spare: what lies there is on its way out, or not an environment yet. */
+/** Trash is about to be deleted; a spare is not an environment yet. */
 export const isInternal = (path: string): boolean => ['.trash', '.spares'].includes(basename(dirname(path)))
 
 export const isInside = (directory: string, path: string): boolean => {

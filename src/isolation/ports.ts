@@ -5,11 +5,11 @@ import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { EnvironmentId } from '../domain/names.ts'
 import type { IsolationContext } from './context.ts'
 
-/** Below 32768, where Linux begins to hand out ports for outgoing connections. */
+/** Below 32768, where Linux starts its ephemeral port range. */
 const firstPort = 20_000
 const portCount = 12_000
 
-/** Leases a free port for each name that has none yet. A port once leased stays: its server may be listening on it. */
+/** Leases a free port for each name without one. A leased port stays: a server may be listening on it. */
 export const leasePorts = async (
   context: Pick<IsolationContext, 'store' | 'clock' | 'host'>,
   environment: IsolatedEnvironment,
@@ -20,7 +20,7 @@ export const leasePorts = async (
   for (const name of names) if (!have.has(name)) await leaseOne(context, environment.id, name)
 }
 
-/** The variables that every program in the environment gets. */
+/** Variables for every program in the environment. */
 export const portVariables = async (
   context: Pick<IsolationContext, 'store'>,
   environment: Pick<IsolatedEnvironment, 'id'>,
@@ -29,7 +29,7 @@ export const portVariables = async (
   return Object.fromEntries(leased.map(({ name, port }) => [name, String(port)]))
 }
 
-/** Begins at a place of its own for each environment, so that two processes seldom try the same port at once. */
+/** Starts at a different port for each environment, so that two processes rarely try the same one. */
 const leaseOne = async (
   { store, host, clock }: Pick<IsolationContext, 'store' | 'clock' | 'host'>,
   id: EnvironmentId,
@@ -47,7 +47,7 @@ const leaseOne = async (
   })
 }
 
-/** `::` also covers 0.0.0.0 on most systems, but a server on 127.0.0.1 alone does not stop it everywhere. */
+/** Binding `::` also detects 0.0.0.0 on most systems, but not everywhere a server on 127.0.0.1 alone. */
 export const isPortFree = async (port: number): Promise<boolean> =>
   (await canListen('127.0.0.1', port)) && (await canListen('::', port))
 
@@ -56,7 +56,7 @@ const canListen = (host: string, port: number): Promise<boolean> =>
     const server = createServer()
     server.once('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EADDRINUSE' || error.code === 'EACCES') resolve(false)
-      // No IPv6 on this machine: then nobody listens there.
+      // No IPv6 on this machine, so nothing listens there.
       else if (host === '::' && (error.code === 'EAFNOSUPPORT' || error.code === 'EADDRNOTAVAIL')) resolve(true)
       else reject(error)
     })

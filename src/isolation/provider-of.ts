@@ -5,7 +5,7 @@ import type { Repo } from '../domain/tree.ts'
 import type { IsolationContext, Provider } from './context.ts'
 import type { FollowedRename, Orphan, Presence } from './provider.ts'
 
-/** Who serves this environment: its row says so. */
+/** The provider named in the environment's row. */
 export const providerOf = (
   context: Pick<IsolationContext, 'providers'>,
   { provider }: Pick<IsolatedEnvironment, 'provider'>,
@@ -23,7 +23,7 @@ const unknownProvider = ({ providers }: Pick<IsolationContext, 'providers'>, pro
 export const allProviders = ({ providers }: Pick<IsolationContext, 'providers'>): Promise<Provider[]> =>
   Promise.all([...providers.values()].map((load) => load()))
 
-/** Environments grouped by who serves them, so that each member is asked once. Those of an unknown one are left out. */
+/** Environments grouped by provider, so that each is called once. Omits those with an unknown provider. */
 export const byProvider = async (
   context: Pick<IsolationContext, 'providers'>,
   environments: readonly IsolatedEnvironment[],
@@ -38,21 +38,21 @@ export const byProvider = async (
   )
 }
 
-/** Is it really there, and still this very instance? Starts no program. */
+/** Is it there, and still this very instance? Starts no process. */
 export const presenceOf = async (
   context: Pick<IsolationContext, 'providers'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
 ): Promise<Presence> => {
   const { provider } = environment
-  // One environment of a newer version must not keep the others from being looked at.
+  // An environment of a newer version must not block the others.
   if (!context.providers.has(provider)) {
     return { state: 'cannot-tell', detail: unknownProvider(context, provider).message }
   }
   return (await providerOf(context, environment)).presence(codebase, environment)
 }
 
-/** A branch can be renamed under its environment. As they are now, in the order they came; a dry run records nothing. */
+/** A branch can be renamed under its environment. Returns them as they are now, in order; a dry run records nothing. */
 export const followRenames = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -68,20 +68,20 @@ export const followRenames = async (
   return environments.map((environment) => followed.get(environment.id) ?? { environment, notices: [] })
 }
 
-/** Checkouts of the codebase that somebody else made. Reported, never deleted. */
+/** Checkouts of the codebase made by others. Reported, never deleted. */
 export const orphans = async (context: IsolationContext, codebase: Codebase): Promise<Orphan[]> =>
   (await Promise.all((await allProviders(context)).map((provider) => provider.orphans(context, codebase)))).flat()
 
 export type BroughtTips = {
-  /** The ref of the codebase's repository that holds what each has committed. */
+  /** The ref in the codebase's repository that holds each one's commits. */
   readonly refs: ReadonlyMap<EnvironmentId, string>
   /** Where the reflogs of their branches are, if not in that repository. */
   readonly logs: ReadonlyMap<EnvironmentId, Repo>
-  /** Why a ref may not be current. */
+  /** Why a ref may be out of date. */
   readonly problems: ReadonlyMap<EnvironmentId, string>
 }
 
-/** Whatever the environments have committed, in the codebase's own repository. */
+/** Makes the environments' commits available in the codebase's repository. */
 export const broughtTips = async (
   context: IsolationContext,
   codebase: Codebase,

@@ -18,24 +18,24 @@ import type { Conversation, JournalEntry } from '../store/store.ts'
 import type { Base } from './codebases/base-branch.ts'
 import type { ResolveRequest } from './resolution.ts'
 
-/** Ask for the place of one work. The provider decides nothing about whose it is: the resolver has done that. */
+/** A request for one work's environment. The resolver has already decided which work it is. */
 export type IsolationRequest = {
   readonly codebase: Codebase
   readonly work: Work
   readonly hints: IsolationHints
-  /** Taken verbatim instead of the name that the work would get. */
+  /** Used verbatim instead of the work's usual name. */
   readonly branch?: BranchName
   /** A ref to start from instead of the codebase's base. */
   readonly base?: string
   readonly createdBy: string
-  /** Other identities that find this environment from now on. */
+  /** Other identities that will also find this environment. */
   readonly aliases: readonly Work[]
-  /** Why a pull request counts as a fork's although nobody said that it is one. */
+  /** Why a pull request counts as a fork's although nobody said so. */
   readonly doubt?: Doubt | undefined
   readonly signal?: AbortSignal
 }
 
-/** The same, once it is known where to start and how the repository is configured. */
+/** The same, with the base and the repository's configuration resolved. */
 export type CreateRequest = Omit<IsolationRequest, 'base'> & {
   readonly base: Base
   readonly config: RepoConfig
@@ -48,10 +48,10 @@ export type Created = {
   readonly environment: IsolatedEnvironment
   /** Offline, diverged, setup not approved, … */
   readonly notices: readonly Notice[]
-  /** A warm spare served. */
+  /** Made from a warm spare. */
   readonly fromSpare: boolean
 }
-/** Somebody made it while we waited for the lock. */
+/** Another caller made it while we waited. */
 export type Existing = {
   readonly outcome: 'existing'
   readonly environment: IsolatedEnvironment
@@ -63,12 +63,12 @@ export type LimitReached = { readonly outcome: 'limit'; readonly active: number;
 export type RemoveOptions = {
   readonly force?: boolean
   readonly trigger: RemoveTrigger
-  /** For those who used it (default: what the trigger says). */
+  /** Shown to its users (default: depends on the trigger). */
   readonly why?: RemovalReason
-  /** The conversation that asks does not hold the environment against itself. */
+  /** The conversation that asks doesn't block its own removal. */
   readonly askedBy?: string
   readonly dryRun?: boolean
-  /** Why base may be out of date, from a caller that has fetched: then no branch is deleted as merged. */
+  /** Why base may be out of date, from a caller that fetched: then no branch is deleted as merged. */
   readonly staleBase?: StaleBase | undefined
   readonly signal?: AbortSignal
 }
@@ -78,14 +78,14 @@ export type Removed = {
   readonly environment: IsolatedEnvironment
   readonly restorePoint: RestorePoint | undefined
   readonly branchDeleted: boolean
-  /** Why the branch stayed or went. A string: an earlier version wrote down the words. */
+  /** Why the branch was kept or deleted. A string if an earlier version wrote it. */
   readonly branchNote: BranchNote | string
   readonly leftOut: readonly LeftOut[]
-  /** Conversations that were detached and must be notified. */
+  /** Detached conversations, which must be notified. */
   readonly detachedConversations: readonly Conversation[]
   readonly notices: readonly Notice[]
 }
-/** An adopted environment is no longer tracked: nothing on disk changed. */
+/** An adopted environment is no longer tracked; nothing on disk changed. */
 export type Released = {
   readonly outcome: 'released'
   readonly environment: IsolatedEnvironment
@@ -95,7 +95,7 @@ export type Refused = {
   readonly outcome: 'refused'
   readonly environment: IsolatedEnvironment
   readonly reasons: readonly GateAnswer[]
-  /** What a removal by force would not keep. */
+  /** What a forced removal would not keep. */
   readonly notKept?: readonly LeftOut[]
 }
 /** A dry run in which every gate passed. */
@@ -114,22 +114,22 @@ export type Restored = {
 }
 
 /**
- * Is the environment really there, and still this very instance? A directory that is there but is not ours is neither
- * missing nor ours: nothing may be done with it.
+ * Is the environment there, and still this very instance? A directory that is there but isn't ours is neither missing
+ * nor ours: leave it alone.
  */
 export type Presence =
   | { readonly state: 'present'; readonly tree: Tree }
   /** Somebody moved it: it is whole, at the tree's path. `followMoves` records that. */
   | { readonly state: 'moved'; readonly tree: Tree; readonly detail: string }
   | { readonly state: 'missing' }
-  /** `file`: the one that kept us from looking. */
+  /** `file`: the one that we couldn't read. */
   | { readonly state: 'not-ours' | 'cannot-tell'; readonly detail: string; readonly file?: string | undefined }
 
-/** A checkout of the codebase that a person or another tool made and that no live record knows. Never deleted. */
+/** A checkout of the codebase that a person or another tool made and no live record has. Never deleted. */
 export type Orphan = {
   readonly path: string
   readonly branch: string | undefined
-  /** The reason git has for its lock; may be empty. */
+  /** Git's reason for the lock; may be empty. */
   readonly locked?: string
   /** Its directory is gone. */
   readonly missing?: true
@@ -137,18 +137,18 @@ export type Orphan = {
   readonly otherHome?: { readonly home: string | undefined; readonly remedy: Remedy }
 }
 
-/** What an environment for this request can be instead of a new one. */
+/** What this request can use instead of a new environment. */
 export type Adoptable =
   | { readonly kind: 'untracked'; readonly path: string }
-  /** Its branch is checked out in an environment of another work already: that one is shared. */
+  /** Its branch is already checked out in another work's environment, which is shared. */
   | { readonly kind: 'environment'; readonly environment: IsolatedEnvironment }
 
-/** The environment as it is now, after its branch was renamed under it. */
+/** The environment as it is now, after its branch was renamed. */
 export type FollowedRename = { readonly environment: IsolatedEnvironment; readonly notices: readonly Notice[] }
 
 export type FollowedHead = {
   readonly notices: readonly Notice[]
-  /** The tree is known to have the head that was named. False also where none was named. */
+  /** The tree is known to be at the head that was named. False also if none was named. */
   readonly current: boolean
 }
 
@@ -162,21 +162,21 @@ export type Glance = {
 /** What became of an interrupted operation. */
 export type SettledEntry =
   | { readonly outcome: 'settled' }
-  /** It stays interrupted for now, and this is why. */
+  /** It stays interrupted for now, for this reason. */
   | { readonly outcome: 'left'; readonly why: LeftAlone }
-  /** It is over, and what it was making stays at its path: it was moved, or holds what can't be saved. */
+  /** It is over, but what it was making stays at its path: it was moved, or holds what can't be saved. */
   | { readonly outcome: 'left-to-user' }
 
 export type TrustOptions = {
-  /** The commit that was checked out when the person said so. If another one is by now, it is not trusted. */
+  /** The commit that the person saw checked out. If it is another one now, it isn't trusted. */
   readonly seen?: Sha | undefined
   readonly signal?: AbortSignal | undefined
 }
 
-/** What it got when somebody vouched for it, besides the trust. */
+/** What it got, besides trust, when somebody vouched for it. */
 export type TrustOutcome = {
   readonly wasTrusted: boolean
-  /** The one that is checked out and trusted now; undefined where it was trusted before and nobody looked. */
+  /** The commit checked out and trusted now; undefined if it was trusted before and wasn't checked. */
   readonly commit: Sha | undefined
   readonly copied: number
   readonly linked: number
@@ -185,16 +185,15 @@ export type TrustOutcome = {
 }
 
 /**
- * The seam: how an environment is made, looked at and taken away. The row of an environment says which member serves it.
- * Members hold no state: whatever they need is in the context, the other members included. One conformance suite over
- * all of them.
+ * How an environment is created, inspected and removed. An environment's row names its provider. Providers hold no
+ * state: all they need, other providers included, is in the context. One conformance suite covers all of them.
  */
 export type IsolationProvider<Context> = {
   readonly name: string
   readonly can: {
     /** Track a checkout that a person or another tool made. */
     readonly adopt: boolean
-    /** Prepare checkouts ahead, so that the next environment is there at once. */
+    /** Prepare checkouts ahead, so that the next environment is ready at once. */
     readonly keepSpares: boolean
   }
 
@@ -206,7 +205,7 @@ export type IsolationProvider<Context> = {
     environment: IsolatedEnvironment,
     options: RemoveOptions,
   ): Promise<RemoveOutcome>
-  /** `lookAgain`: whatever led to this point, asked once more when nobody else can add one. Without it: this very one. */
+  /** `lookAgain` selects the restore point again under the lock. If omitted, `point` is used. */
   restore(
     context: Context,
     codebase: Codebase,
@@ -214,18 +213,18 @@ export type IsolationProvider<Context> = {
     lookAgain?: () => Promise<RestorePoint>,
   ): Promise<Restored>
   /**
-   * Under the repository's lock: its directory is away and its work is taken up anew. What git still knows is saved.
-   * Answers what the user should know.
+   * Call with the lock held. Saves what git still has of a missing environment, so that its work can get a new one.
+   * Returns notices for the user.
    */
   forgetMissing(context: Context, codebase: Codebase, missing: IsolatedEnvironment): Promise<readonly Notice[]>
-  /** Gives an environment what it was denied while it was not trusted. */
+  /** Gives an environment what it was denied while untrusted. */
   trust(
     context: Context,
     codebase: Codebase,
     environment: IsolatedEnvironment,
     options: TrustOptions,
   ): Promise<TrustOutcome>
-  /** Whether somebody has vouched for the commit that is checked out now. */
+  /** Whether somebody vouched for the commit that is checked out now. */
   isVouched(
     context: Context,
     codebase: Codebase,
@@ -233,37 +232,37 @@ export type IsolationProvider<Context> = {
     options: { readonly signal?: AbortSignal | undefined },
   ): Promise<boolean>
 
-  /** Finishes or undoes what a crash interrupted, under the repository's lock. */
+  /** Finishes or undoes an interrupted operation, with the lock held. */
   recover(context: Context, codebase: Codebase, entry: JournalEntry): Promise<SettledEntry>
-  /** Puts right, at a start, what only this member keeps beside its environments. */
+  /** Repairs, at startup, what only this provider keeps beside its environments. */
   tidy(context: Context, codebase: Codebase): Promise<void>
-  /** The codebase's repository is at another place: whatever names it by its path is written anew. */
+  /** The codebase's repository was moved: updates everything that names it by path. */
   repositoryMoved(context: Context, from: Codebase, to: Codebase): Promise<void>
-  /** Prepares checkouts ahead, as many as the settings say. Answers how many it made. */
+  /** Prepares as many checkouts as the settings say. Returns how many it made. */
   keepSpares(context: Context, codebase: Codebase): Promise<number>
-  /** Its spares go, with the codebase. */
+  /** Deletes the codebase's spares. */
   dropSpares(context: Context, codebase: Codebase): Promise<void>
 
-  /** Takes a restore point away. Doing it twice is doing it once. */
+  /** Deletes a restore point. Idempotent. */
   discardPoint(context: Context, codebase: Codebase, id: string): Promise<void>
-  /** Whether the repository still holds what this point stands for. */
+  /** Whether the repository still has this point's commits. */
   isRestorable(context: Context, codebase: Codebase, point: RestorePoint): Promise<boolean>
 
-  /** Starts no program: this runs on every message. */
+  /** Starts no process: this runs on every message. */
   presence(codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence>
-  /** The environment whose mark is on the directory at `path`, wherever its row says it is. */
+  /** The environment whose token is on the directory at `path`, whatever path its row has. */
   environmentAt(context: Context, codebase: Codebase, path: string): Promise<IsolatedEnvironment | undefined>
-  /** Where its own record, if it has one apart from its directory, says that it is. */
+  /** The path in its own record, if it has one apart from its directory. */
   recordedPath(codebase: Codebase, environment: IsolatedEnvironment): Promise<string | undefined>
-  /** The branch that is checked out there now. */
+  /** The branch checked out there now. */
   headBranch(tree: Tree): Promise<string | undefined>
-  /** The ref of the codebase's repository that holds what the environment committed. */
+  /** The ref in the codebase's repository that holds the environment's commits. */
   tipRef(environment: IsolatedEnvironment): string
-  /** The repository with its refs, reflogs, configuration and hooks, if it shares none of them with the codebase's. */
+  /** The repository with its refs, reflogs, configuration and hooks, if separate from the codebase's. */
   ownRepository(environment: IsolatedEnvironment): Repo | undefined
   /**
-   * Makes `tipRef` current for each of these, and answers why it could not for some. Starts a program only where
-   * something was committed since.
+   * Updates `tipRef` of each. Returns, for those that failed, why. Starts a process only if something was committed
+   * since.
    */
   importCommits(
     context: Context,
@@ -272,14 +271,14 @@ export type IsolationProvider<Context> = {
   ): Promise<ReadonlyMap<EnvironmentId, string>>
   glance(context: Context, tree: Tree, options: { readonly signal?: AbortSignal | undefined }): Promise<Glance>
 
-  /** A branch can be renamed under its environment, and agents do. A dry run records nothing. */
+  /** Branches get renamed under their environments, by agents too. A dry run records nothing. */
   followRenames(
     context: Context,
     codebase: Codebase,
     environments: readonly IsolatedEnvironment[],
     options?: { readonly dryRun?: boolean | undefined },
   ): Promise<FollowedRename[]>
-  /** The head of its pull request has moved. */
+  /** The head of its pull request moved. */
   followHead(
     context: Context,
     codebase: Codebase,
@@ -292,26 +291,26 @@ export type IsolationProvider<Context> = {
   findAdoptable(context: Context, request: ResolveRequest): Promise<Adoptable | undefined>
   orphans(context: Context, codebase: Codebase): Promise<Orphan[]>
 
-  /** What other tools see while somebody uses the environment. False: another tool holds it, and the lock is theirs. */
+  /** Shows other tools that the environment is in use. False: another tool holds the lock, which is theirs. */
   lock(tree: Tree, reason: string): Promise<boolean>
   unlock(tree: Tree, reason: string): Promise<void>
   lockReason(tree: Tree): Promise<string | undefined>
-  /** A look at one name: this runs for every environment at every start. */
+  /** One stat only: this runs for every environment at every start. */
   mayBeLocked(codebase: Codebase, environment: IsolatedEnvironment): boolean
 
-  /** How a program is started in it. */
+  /** How to start a program in it. */
   launch(environment: IsolatedEnvironment, program: Program): Program
 }
 
-/** The members, by the name that rows and settings use. Each is loaded when it is first needed. */
+/** Providers by the name used in rows and settings. Each is loaded when first needed. */
 export type Providers<Context> = ReadonlyMap<string, () => Promise<IsolationProvider<Context>>>
 
 export type AdoptRequest = {
   readonly work?: Work
   readonly createdBy: string
   readonly aliases: readonly Work[]
-  /** A person says that it is theirs: an environment that Coppice made is then never deleted either. */
+  /** A person claims it as theirs: then even one that Coppice made is never deleted. */
   readonly claim?: true
-  /** It is for a pull request that is not proven to be the repository's own: then its worktree is not either. */
+  /** The pull request may come from a fork, so the worktree is not trusted either. */
   readonly forFork?: boolean
 }

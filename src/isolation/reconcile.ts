@@ -21,17 +21,17 @@ import { emptyTrash } from './trash/trash.ts'
 export type Reconciled = {
   /** Half-done operations that were finished or undone. */
   readonly settled: readonly Notice[]
-  /** Left alone, and why: cannot tell is never treated as dead. */
+  /** Left alone, and why: unknown never counts as dead. */
   readonly left: readonly Notice[]
   readonly missing: readonly IsolatedEnvironment[]
   readonly returned: readonly IsolatedEnvironment[]
-  /** Somebody had moved these; their records say where they are now. */
+  /** Somebody moved these; their new paths are recorded. */
   readonly moved: readonly Moved[]
 }
 
 /**
- * Makes the records, git's worktree list and the directories agree again. Doing it twice is doing it once.
- * What a living process is doing is left to it.
+ * Makes the records, git's worktree list and the directories agree again. Idempotent. Leaves alone what a living
+ * process is doing.
  */
 export const reconcile = async (context: IsolationContext, known: Codebase): Promise<Reconciled> => {
   assertRepository(known)
@@ -48,7 +48,7 @@ export const reconcile = async (context: IsolationContext, known: Codebase): Pro
   return { ...interrupted, ...seen, moved }
 }
 
-/** The cheap part, before every command that changes something: one query when nothing was interrupted. */
+/** The cheap part, before every command that changes something: one query if nothing was interrupted. */
 export const recoverInterrupted = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -71,14 +71,14 @@ export const recoverInterrupted = async (
     else {
       const recovered = { ...what, ...(await whereWorkIs(context, entry, end)) }
       settled.push({ kind: 'recovered', ...recovered })
-      // Whoever caused this may fail before they can tell anybody.
+      // The caller may fail before it can report this.
       context.log.warn('recovered from an interrupted operation', recovered)
     }
   }
   return { settled, left }
 }
 
-/** A creation that was undone may have held somebody's work: where that is now. */
+/** Undoing a creation may have saved somebody's work; says where it is. */
 const whereWorkIs = async (
   { store }: Pick<IsolationContext, 'store'>,
   { id, kind, data }: JournalEntry,
@@ -97,24 +97,24 @@ const nameOf = ({ data, environmentId, id }: JournalEntry): string =>
   typeof data['path'] === 'string' ? basename(data['path']) : (environmentId ?? id)
 
 const settle = async (context: IsolationContext, codebase: Codebase, id: string): Promise<SettledEntry> => {
-  // Looked up again under the lock: another process may have settled it meanwhile.
+  // Read again under the lock: another process may have settled it.
   const entry = await context.store.journal.get(id)
   if (entry === undefined) return { outcome: 'settled' }
   try {
-    // A clone of a whole repository that was interrupted is begun again, or named by `doctor`.
+    // An interrupted clone of a whole repository is started again, or reported by `doctor`.
     if (entry.kind === 'clone') {
       await context.store.journal.end(id)
       return { outcome: 'settled' }
     }
     return await (await settlerOf(context, entry)).recover(context, codebase, entry)
   } catch (error) {
-    // One that cannot be settled must not keep the others from it.
+    // One failure must not stop the others.
     const { message, remedy } = toAppError(error)
     return { outcome: 'left', why: { kind: 'failed', message, ...(remedy !== undefined && { remedy }) } }
   }
 }
 
-/** Who serves the environment that it was about. A spare is of none: whoever keeps spares settles those. */
+/** The provider of the entry's environment. Spares have none; the provider that keeps spares recovers them. */
 const settlerOf = async (
   context: Pick<IsolationContext, 'store' | 'providers'>,
   { environmentId, kind }: JournalEntry,
@@ -129,7 +129,7 @@ const settlerOf = async (
   return providerOf(context, environment)
 }
 
-/** A directory that vanished makes it missing; one that came back is active again. Git's record is not touched. */
+/** If the directory vanished, the row becomes missing; if it is back, active. Doesn't touch git's record. */
 const recordPresence = async (
   context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
@@ -138,13 +138,13 @@ const recordPresence = async (
   const returned: IsolatedEnvironment[] = []
   const open = new Set((await context.store.journal.open(context.host, codebase.id)).map((one) => one.environmentId))
   for (const environment of await context.store.environments.live(codebase.id)) {
-    // Another host's rows are never judged: a path means something on one host only.
+    // Never judge another host's rows: a path is only meaningful on one host.
     if (environment.host !== context.host) continue
     const { state } = await presenceOf(context, codebase, environment)
     if (environment.status === 'active' && state === 'missing') {
       if (await context.store.environments.transition(environment.id, 'active', 'missing')) missing.push(environment)
     }
-    // No operation knows of it, so nobody would ever finish it.
+    // No operation refers to it, so nothing would finish it.
     if (environment.status === 'removing' && !open.has(environment.id)) {
       if (state === 'present') await context.store.environments.transition(environment.id, 'removing', 'active')
       if (state === 'missing') await context.store.environments.transition(environment.id, 'removing', 'missing')
@@ -157,8 +157,8 @@ const recordPresence = async (
 }
 
 /**
- * Restore points of the codebase whose time is over. Not one that a restore is reading from, outside of the lock, or
- * that an interrupted removal or restore will ask for.
+ * Deletes the codebase's expired restore points. Skips one that a restore is reading outside of the lock, or that an
+ * interrupted removal or restore will need.
  */
 export const expireRestorePoints = async (context: IsolationContext, codebase: Codebase): Promise<number> => {
   let gone = 0
@@ -176,7 +176,7 @@ export const expireRestorePoints = async (context: IsolationContext, codebase: C
   return gone
 }
 
-/** Also when the entry cannot be read: nobody knows which one it needs. */
+/** Also if the entry is unreadable: it may need any point. */
 const mayRead = (entry: JournalEntry, pointId: string): boolean => {
   try {
     return readRestoreData(entry).pointId === pointId

@@ -4,7 +4,7 @@ import type { Conversation, Store } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import type { RemoveOptions } from './provider.ts'
 
-/** Stops tracking an environment, inside a transaction: nothing on disk changes, and its conversations are told. */
+/** Stops tracking an environment, inside a transaction. Changes nothing on disk; notifies its conversations. */
 export const releaseRow = async (
   { onEnvironmentLost }: Pick<IsolationContext, 'onEnvironmentLost'>,
   store: Store,

@@ -13,7 +13,7 @@ export type ResolveRequest = {
   readonly holder?: Holder
   readonly branch?: BranchName
   readonly base?: string
-  /** A person named the links in a command of their own, not an author in a pull request's text. */
+  /** A person named the links in a command, not an author in a pull request's text. */
   readonly linkedByHand?: boolean
   readonly createdBy: string
   readonly signal?: AbortSignal
@@ -26,14 +26,14 @@ export type Resolution =
       readonly how: 'conversation' | 'same-work' | 'linked' | 'adopted' | 'created'
       /** Both the environment and the message are proven to be the repository's own. */
       readonly trusted: boolean
-      /** The tree is at the commit that `prSha` named, or a notice says why not. False: nobody looked at it. */
+      /** The tree is at commit `prSha`, or a notice says why not. False: not checked. */
       readonly prShaUsed: boolean
       readonly notices: readonly Notice[]
     }
   /** Never a reason to fall back to the shared checkout. */
   | { readonly outcome: 'limit'; readonly report: LimitReport }
 
-/** The numbers behind the limit message; the words are the speaker's. */
+/** The numbers for the limit message; the caller words it. */
 export type LimitReport = {
   readonly codebase: string
   readonly limit: number
@@ -41,6 +41,6 @@ export type LimitReport = {
   readonly merged: number
   readonly stale: number
   readonly active: number
-  /** Why nobody knows which of them are merged; undefined when that is known. */
+  /** Why it is unknown which are merged; undefined if known. */
   readonly unknownMerged: StaleBase | undefined
 }

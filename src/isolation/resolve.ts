@@ -21,12 +21,12 @@ import { coppice, remedy } from '../domain/remedy.ts'
 
 type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted' | 'prShaUsed'>
 
-/** Its origin is settled: `isForkPR` says what is proven. `told`: what was noticed on the way, for the user. */
+/** A request whose origin is known: `isForkPR` says what is proven. `told`: notices for the user so far. */
 type Settled = ResolveRequest & { readonly doubt: Doubt | undefined; readonly told: Notice[] }
 
 /**
- * Decides which environment a message is for: the conversation's own, the one of the same work, a linked one, one that can
- * be adopted, else a new one. Nothing else decides this.
+ * Decides which environment a message is for: the conversation's own, the one of the same work, a linked one, an
+ * adoptable one, else a new one. Nothing else decides this.
  */
 export const resolveIsolation = async (
   context: IsolationContext,
@@ -66,9 +66,9 @@ export const resolveIsolation = async (
 }
 
 type Vouch = {
-  /** What is checked out is what a person vouched for. Also true where nobody had to. */
+  /** The checkout is what a person vouched for. Also true if nobody had to. */
   readonly holds: boolean
-  /** Whoever vouched for a pull request's worktree vouched for what is said about it, until its head moves on. */
+  /** Vouching for a pull request's worktree also covers messages about it, until its head moves. */
   readonly covers: boolean
   readonly notices: readonly Notice[]
 }
@@ -93,13 +93,13 @@ const vouchOf = async (
 }
 
 /**
- * A pull request that was our own and is a fork's now (or merely stood where a branch of ours stands) does not get the
- * worktree with our files. One that a person has linked or vouched for it does get, and runs in it untrusted.
+ * A pull request that was our own and is now a fork's (or only shared a tip with a branch of ours) doesn't get the
+ * worktree with our files. It does get one that a person linked or vouched for, and runs there untrusted.
  */
 const mayUse = ({ trust, prNumber }: IsolatedEnvironment, { work, hints }: Settled): boolean =>
   hints.isForkPR !== true || trust !== 'own' || prNumber !== Number(work.id)
 
-/** 1. The holder's own. One that is gone is recorded as such and the reference cleared; nothing is deleted. */
+/** 1. The holder's own. If it is gone, that is recorded and the reference cleared; nothing is deleted. */
 const ownEnvironment = async (context: IsolationContext, request: Settled): Promise<Found | undefined> => {
   const { holder, codebase } = request
   if (holder?.environmentId === undefined) return undefined
@@ -117,7 +117,7 @@ const sameWorkEnvironment = async (context: IsolationContext, request: Settled):
   for (const identity of identities(request)) {
     const environment = await context.store.environments.liveByWork(codebase.id, identity)
     if (environment === undefined || !mayUse(environment, request)) continue
-    // `review 7` is the fork PR's environment, not that of a PR that works on its own branch.
+    // `review 7` is the fork PR's environment, not that of a PR working on its own branch.
     if (!sameWork(identity, work) && environment.branch !== `pr-${work.id}-review`) continue
     const usable = await usableRow(context, request, environment)
     if (usable !== undefined) return { outcome: 'resolved', environment: usable, how: 'same-work', notices: [] }
@@ -126,7 +126,7 @@ const sameWorkEnvironment = async (context: IsolationContext, request: Settled):
 }
 
 const identities = ({ work, hints }: Settled): Work[] => {
-  // A PR of the same repository works on its own branch: the review's tree would not push to it.
+  // A PR of the same repository works on its own branch; a review's tree would not push to it.
   const reviewed = hints.isForkPR !== false || hints.prBranch === undefined
   if (work.type === 'pr' && reviewed) return [work, toWork('review', work.id)]
   if (work.type === 'review') return [work, toWork('pr', work.id)]
@@ -134,8 +134,8 @@ const identities = ({ work, hints }: Settled): Work[] => {
 }
 
 /**
- * 3. A linked work's: linked issues, then linked PRs. From then on either identity finds it. One that is not trusted is
- * offered: work of our own does not move into a stranger's tree because of a link.
+ * 3. A linked work's: linked issues, then linked PRs. From then on either identity finds it. An untrusted one is only
+ * offered: our own work doesn't move into a stranger's tree because of a link.
  */
 const linkedEnvironment = async (context: IsolationContext, request: Settled): Promise<Found | undefined> => {
   const { codebase, work } = request
@@ -148,7 +148,7 @@ const linkedEnvironment = async (context: IsolationContext, request: Settled): P
   return undefined
 }
 
-/** Anybody can write `Fixes #42` into a fork's pull request: such a link is offered and never followed. */
+/** Anybody can write `Fixes #42` in a fork's pull request: such a link is offered, never followed. */
 const trustedLinks = (request: Settled): Work[] => (mayLink(request) ? linkedWorks(request.hints) : [])
 
 const mayLink = ({ work, hints, linkedByHand }: Settled): boolean =>
@@ -159,7 +159,7 @@ const linkedWorks = ({ linkedIssues = [], linkedPRs = [] }: IsolationHints): Wor
   ...linkedPRs.map((number) => toWork('pr', String(number))),
 ]
 
-/** The links that were not followed, where there is something to share. */
+/** Links that weren't followed but have an environment to share. */
 const offers = async (context: Pick<IsolationContext, 'store'>, request: Settled): Promise<Notice[]> => {
   const offered: Notice[] = []
   for (const linked of linkedWorks(request.hints)) {
@@ -185,7 +185,7 @@ const share = async (
   return { outcome: 'resolved', environment, how: 'linked', notices: [{ kind: 'reused', work: from }] }
 }
 
-/** The branch that was asked for by name is an environment's already, or somebody made a checkout for this work. */
+/** The requested branch already has an environment, or somebody made a checkout for this work. */
 const findAdoptable = async (context: IsolationContext, request: Settled): Promise<Adoptable | undefined> => {
   const { codebase, branch } = request
   const own = branch === undefined ? undefined : await context.store.environments.liveByBranch(codebase.id, branch)
@@ -209,7 +209,7 @@ const adoptExisting = async (
   if (candidate.kind === 'environment') {
     const environment = await usableRow(context, request, candidate.environment)
     if (environment === undefined) return undefined
-    // A branch that a person named is theirs to choose; one that a pull request names or resembles is not.
+    // A person may choose any branch by name; a pull request that names or resembles one may not.
     if (!isTrusted(environment.trust) && request.branch === undefined) {
       request.told.push(untrustedOffer(environment.work, environment.branch))
       return undefined
@@ -230,7 +230,7 @@ const adoptExisting = async (
   return { outcome: 'resolved', environment, how: 'adopted', notices }
 }
 
-/** 5. Room: what is provably merged goes first. 6. Create. */
+/** 5. Room: remove what is provably merged. 6. Create. */
 const makeOne = async (
   context: IsolationContext,
   isolation: Environments,
@@ -241,7 +241,7 @@ const makeOne = async (
   const fork = work.type === 'pr' && request.hints.isForkPR === true
   const aliases = [...trustedLinks(request), ...(fork ? [toWork('review', work.id)] : [])]
   const wanted = { ...request, work, aliases }
-  // Beside the creation: it looks at history while git writes files.
+  // While git creates files, this reads history.
   const offer = offerMention(context, codebase, work)
   let made = await isolation.create(wanted)
   const cleared: Notice[] = []
@@ -272,14 +272,14 @@ const makeOne = async (
   }
 }
 
-/** A pull request whose own worktree it may not use is worked on as a review. */
+/** A pull request that may not use its own worktree is handled as a review. */
 const freeIdentity = async (context: Pick<IsolationContext, 'store'>, request: Settled): Promise<Work> => {
   const { codebase, work } = request
   const held = await context.store.environments.liveByWork(codebase.id, work)
   return held === undefined || mayUse(held, request) ? work : toWork('review', work.id)
 }
 
-/** The row as it is now, if the environment is really there: gone is `missing`, come back is `active`. */
+/** The current row, if the environment is there. Records `missing` or `active` if that changed. */
 const usableRow = async (
   context: IsolationContext,
   { codebase, signal, told }: Settled,
@@ -315,7 +315,7 @@ const usableAfterMove = async (
   return environment?.status === 'active' ? environment : undefined
 }
 
-/** A write per message would cost more than the whole look-up; a minute is fine enough for "last activity". */
+/** A write per message would cost more than the lookup; for "last activity" a minute is precise enough. */
 const touch = async (
   context: Pick<IsolationContext, 'store' | 'clock'>,
   environment: IsolatedEnvironment,

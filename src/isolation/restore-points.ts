@@ -9,8 +9,8 @@ import type { IsolationContext } from './context.ts'
 import { providerOf } from './provider-of.ts'
 
 /**
- * Every restore point of the codebase, newest first. A point describes itself beside git, so that it outlives the
- * database: one that is on disk and has no row gets its row back first. Git is started only for those.
+ * Every restore point of the codebase, newest first. A point is also described on disk, so that it outlives the
+ * database: one without a row gets its row back first. Starts git only for those.
  */
 export const restorePointsOf = async (context: IsolationContext, codebase: Codebase): Promise<RestorePoint[]> => {
   const { restorePoints } = context.store
@@ -27,7 +27,7 @@ const recall = async (
   const known = new Set(listed.map(({ id }) => id))
   const unknown = onDisk.filter((id) => !known.has(id))
   if (unknown.length === 0) return false
-  // A removal that is under way writes its point before its row.
+  // A removal in progress writes its point before its row.
   const open = new Set((await context.store.journal.open(context.host)).map(({ id }) => id))
   let recalled = false
   for (const id of unknown) {
@@ -40,7 +40,7 @@ const recall = async (
     try {
       await context.store.restorePoints.insert(point)
     } catch (error) {
-      // Another process has recalled it a moment ago.
+      // Another process has just recalled it.
       if ((await context.store.restorePoints.get(id)) === undefined) throw error
     }
     recalled = true
@@ -48,7 +48,7 @@ const recall = async (
   return recalled
 }
 
-/** An id comes from the database and becomes a path that is deleted: one plain name or nothing. */
+/** The id comes from the database and becomes a path to delete, so allow only a plain name. */
 export const restoreDirectory = (context: Pick<IsolationContext, 'home'>, id: string): string => {
   if (!/^[A-Za-z0-9][A-Za-z0-9-]{0,99}$/.test(id)) {
     throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 80))} isn't a valid restore point`)
@@ -56,11 +56,11 @@ export const restoreDirectory = (context: Pick<IsolationContext, 'home'>, id: st
   return join(context.home, 'restore', id)
 }
 
-/** As it was written beside git. */
+/** As written on disk. */
 export const readRestorePoint = async (context: Pick<IsolationContext, 'home'>, id: string): Promise<RestorePoint> =>
   JSON.parse(
     (await readUntrustedText(join(restoreDirectory(context, id), 'point.json'), { maxBytes: maxPointBytes })) ?? '',
   ) as RestorePoint
 
-/** It names every file that was not committed, with its mode. */
+/** It lists every uncommitted file with its mode. */
 const maxPointBytes = 256 * 1024 * 1024

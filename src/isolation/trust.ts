@@ -8,24 +8,24 @@ import { providerOf } from './provider-of.ts'
 
 export type Permission =
   | { readonly run: true }
-  /** No notice: there is nothing to run. */
+  /** No notice: nothing to run. */
   | { readonly run: false; readonly notice: Notice | undefined }
 
 type Approved = Pick<RepoConfig, 'setup' | 'teardown' | 'allowForks'>
 
 /**
- * Setup and teardown are code, and `allowForks` decides whose files they run on: one approval is for one content, and
- * any change asks again.
+ * Setup and teardown are code, and `allowForks` decides whose files they run on. An approval covers one content; any
+ * change asks again.
  */
 export const scriptsDigest = ({ setup, teardown, allowForks }: Approved): string =>
   createHash('sha256')
-    // Without `allowForks` as before it was part of this, so that those approvals stay.
+    // Omit a false `allowForks`, so that approvals from before it existed stay valid.
     .update(JSON.stringify(allowForks ? { setup, teardown, allowForks } : { setup, teardown }))
     .digest('hex')
 
 /**
- * Whether the repository's own commands may run in a worktree, and for one that is not trusted whether it gets anything
- * at all that a trusted one gets. Asks a person at most once, and only where there is one.
+ * Whether the repository's own commands may run in a worktree, and whether an untrusted one gets anything that a
+ * trusted one gets. Asks a person at most once, and only if there is one.
  */
 export const mayRunScripts = async (
   context: Pick<IsolationContext, 'store' | 'approve'>,
@@ -41,7 +41,7 @@ export const mayRunScripts = async (
     return { run: false, notice: { kind: 'scripts-not-for-forks', codebase: codebase.name } }
   }
   const digest = scriptsDigest(config)
-  // Read anew: somebody may have approved it since this codebase was loaded.
+  // Read again: somebody may have approved it since.
   const current = await context.store.codebases.get(codebase.id)
   if (current?.trustedConfig === digest) return { run: true }
   const commands = [...config.setup, ...config.teardown]
@@ -52,9 +52,8 @@ export const mayRunScripts = async (
 }
 
 /**
- * Whether a run that holds the lease may be trusted. Asked again here because whoever had the turn before it may have
- * moved the worktree. An untrusted run can change whatever is in a worktree, and nobody has vouched for that: from its
- * start on, the vouching has lapsed.
+ * Whether a run that holds the lease may be trusted. Checked again because the previous run may have moved the
+ * worktree. An untrusted run can change anything in it, so once one starts, the vouching lapses.
  */
 export const trustRun = async (
   context: IsolationContext,

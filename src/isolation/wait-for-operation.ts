@@ -9,18 +9,18 @@ import type { IsolationContext } from './context.ts'
 import { recoverInterrupted } from './reconcile.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
-/** As long as a setup script may take, and some more. */
+/** A bit longer than a setup script may take. */
 const patienceMs = 20 * 60_000
 
 export type WaitOptions = {
   readonly signal?: AbortSignal | undefined
-  /** Told what was recovered on the way. */
+  /** Receives what was recovered. */
   readonly tell: (notice: Notice) => void
 }
 
 /**
- * The row once nobody is making or removing it any more; undefined when it is gone. Two messages for one work that
- * arrive together get one environment, and the second waits for the first. What a dead process left is settled here.
+ * The row once nobody is creating or removing it; undefined when it is gone. If two messages for one work arrive
+ * together, the second waits for the first's environment. Settles what a dead process left.
  */
 export const waitForOperation = async (
   context: IsolationContext,
@@ -39,7 +39,7 @@ export const waitForOperation = async (
     environment = await context.store.environments.get(known.id)
     if (!isUnderWay(environment)) break
     const holder = await holderOf(context, environment)
-    // Twice: it may have died after the first look for what the dead have left.
+    // Twice: it may have died after we first looked for interrupted operations.
     failures += holder === 'dead' ? 1 : 0
     if (holder === 'nobody' || failures > 1) throw stuck(environment, left)
     await delay(pauseMs, undefined, signal === undefined ? {} : { signal })
@@ -58,7 +58,7 @@ const holderOf = async (
   const open = await context.store.journal.open(context.host, codebaseId)
   const entry = open.find(({ environmentId }) => environmentId === id)
   if (entry !== undefined) return isAbandoned(entry) || liveness(entry.holder) === 'dead' ? 'dead' : 'alive'
-  // It may have ended between the two questions.
+  // It may have ended between the two queries.
   return (await context.store.environments.get(id))?.status === status ? 'nobody' : 'alive'
 }
 

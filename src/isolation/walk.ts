@@ -8,17 +8,20 @@ import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 /** All paths are raw and relative to the top. */
 export type Walk = {
   /**
-   * Every entry called `.git` below the top. `git status` never speaks of them: a repository made in a tracked
-   * directory, or files in a directory that is merely called `.git`, would go without a word.
+   * Every entry called `.git` below the top. `git status` never lists them: a repository made in a tracked directory,
+   * or files in a directory merely called `.git`, would be lost silently.
    */
   readonly gits: readonly { readonly path: string; readonly isDirectory: boolean }[]
-  /** Every directory that looks like git's own (`objects` and `refs`, with or without a `HEAD`), whatever its name: a bare repository. */
+  /**
+   * Every directory that looks like git's own (`objects` and `refs`, `HEAD` or not), whatever its name: a bare
+   * repository.
+   */
   readonly gitDirectories: readonly string[]
-  /** FIFOs, sockets and devices, at any depth. `git status` never speaks of them either, and nothing can keep them. */
+  /** FIFOs, sockets and devices, at any depth. `git status` doesn't list them either, and nothing can save them. */
   readonly special: readonly Special[]
   /** When each directory last gained, lost or renamed an entry. */
   readonly directories: ReadonlyMap<string, string>
-  /** A directory changed so recently that one more change would carry the same time. */
+  /** A directory changed so recently that another change may have the same time. */
   readonly isFresh: boolean
 }
 
@@ -28,13 +31,13 @@ export type Special = {
   readonly kind: string
 }
 
-/** The clocks of file systems tick every 1 to 10 ms; FAT's every 2 s does not matter where worktrees are. */
+/** File system clocks tick every 1 to 10 ms (FAT: 2 s, but worktrees aren't on FAT). */
 const tickMs = 50
 
 /**
- * All directories of a tree, at any depth: neither link counts (btrfs says 1 for every directory) nor a directory's name
- * tell what is inside. 100,000 files in 15,000 directories take about 300 ms; it gives way all along, so that the git
- * processes that look at the same tree are started and heard meanwhile.
+ * All directories of a tree, at any depth: neither link counts (btrfs says 1 for every directory) nor names tell what
+ * is inside. 100,000 files in 15,000 directories take about 300 ms; it yields often, so that git processes on the same
+ * tree can start and be read meanwhile.
  */
 export const walk = async (root: string, now: number, slice = createTimeSlice()): Promise<Walk> => {
   const gits: { path: string; isDirectory: boolean }[] = []
@@ -47,14 +50,14 @@ export const walk = async (root: string, now: number, slice = createTimeSlice())
     if (found === undefined) return
     directories.set(path, stampOf(path, found))
     isFresh ||= found.mtimeMs > now - tickMs
-    // The first turn comes at once: git processes that look at the same tree are started meanwhile.
+    // Yield right away: git processes that look at the same tree start meanwhile.
     if (path === '' || slice.isOver()) await slice.next()
     const { names, inner, other } = await entriesThatMatter(at(root, path), found.size, slice)
     for (const { name, kind } of other) special.push({ path: path === '' ? name : `${path}/${name}`, kind })
     if (path !== '' && gitNames.every((name) => names.has(name))) gitDirectories.push(path)
     if (path !== '' && names.has('.git')) gits.push({ path: `${path}/.git`, isDirectory: inner.includes('.git') })
     for (const name of inner) {
-      // The git directory of a clone is its own; of a worktree it lies elsewhere.
+      // A clone's git directory belongs to it; a worktree's is elsewhere.
       if (path !== '' || name !== '.git') await visit(path === '' ? name : `${path}/${name}`)
     }
   }
@@ -84,7 +87,7 @@ const entriesThatMatter = async (path: Buffer, size: number, slice: TimeSlice): 
   return { names, inner, other }
 }
 
-/** No entry has come, gone or been renamed in any of them since. Not: no file was written to. */
+/** No entry was added, removed or renamed in any of them since. Ignores writes to files. */
 export const sameEntries = async (root: string, directories: ReadonlyMap<string, string>): Promise<boolean> => {
   const slice = createTimeSlice()
   for (const [path, stamp] of directories) {
@@ -102,6 +105,6 @@ const directoryAt = (root: string, path: string): Stats | undefined => {
   return found?.isDirectory() === true ? found : undefined
 }
 
-/** A rename of the tree changes its own ctime, and no other directory's. An mtime can be set back, a ctime cannot. */
+/** Renaming the tree changes only its own ctime. An mtime can be set back, a ctime can't. */
 const stampOf = (path: string, { ino, mtimeMs, ctimeMs }: Stats): string =>
   path === '' ? `${ino},${mtimeMs}` : `${ino},${mtimeMs},${ctimeMs}`

@@ -20,9 +20,9 @@ import { syncDirectory } from '../durable.ts'
 import { isGivenUpDirectory } from '../trash/given-up.ts'
 
 /**
- * A bare clone under the home, so that no shared checkout exists that could be soiled. It grows beside its place and is
- * renamed there when it is whole: what stands at its place is a repository, whatever interrupted us. One that stands
- * there without a row (a crash, or a codebase that was unregistered) is used again.
+ * A bare clone under the home, so that there is no shared checkout to damage. It is cloned next to its final path and
+ * renamed when complete, so only whole repositories are ever at that path. One that is there without a row (after a
+ * crash, or unregistered) is reused.
  */
 export const addClone = async (context: IsolationContext, url: string, options: AddOptions): Promise<Added> => {
   validateRemoteUrl(url)
@@ -42,13 +42,13 @@ export const addClone = async (context: IsolationContext, url: string, options: 
 export const reposDirectory = ({ home }: Pick<IsolationContext, 'home'>): string => join(home, 'repos')
 
 const growing = '.cloning-'
-/** A clone on its way out; whoever comes by deletes what an interrupted deletion left. */
+/** A clone being deleted; a later call finishes an interrupted deletion. */
 export const deleted = '.gone-'
 
 export const isDeletedClone = async (context: Pick<IsolationContext, 'home'>, path: string): Promise<boolean> =>
   dirname(path) === reposDirectory(context) && isGivenUpDirectory(deleted, path)
 
-/** Clones that a crash interrupted: what they left goes. Answers what was settled and what had to be left. */
+/** Deletes what interrupted clones left. Returns how many it settled and which it had to leave. */
 export const recoverClones = async (context: IsolationContext): Promise<{ settled: number; left: string[] }> => {
   let settled = 0
   const left: string[] = []
@@ -73,7 +73,7 @@ export const recoverClones = async (context: IsolationContext): Promise<{ settle
   return { settled, left }
 }
 
-/** Half clones that no journal entry knows: there are none unless somebody lost the database. */
+/** Incomplete clones without a journal entry; they occur only if the database was lost. */
 export const strayClones = async (context: Pick<IsolationContext, 'store' | 'host' | 'home'>): Promise<string[]> => {
   const names = await readdir(reposDirectory(context)).catch(() => [])
   const open = new Set((await context.store.journal.open(context.host)).map(({ id }) => growing + id))

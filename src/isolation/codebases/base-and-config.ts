@@ -6,7 +6,7 @@ import type { Base } from './base-branch.ts'
 import type { IsolationContext } from '../context.ts'
 import { loadRepoConfig } from './repo-config.ts'
 
-/** The repository's configuration comes from the base commit, never from the work's branch, and may name another base. */
+/** The repository's configuration comes from the base commit, not from the work's branch, and may name another base. */
 export const baseAndConfig = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -18,12 +18,12 @@ export const baseAndConfig = async (
   if (override !== undefined) return { config, base: await findBase(context, codebase, override, options) }
   if (config.base === undefined) return { config, base: usual }
   const base = await findBase(context, codebase, config.base, options)
-  // ORIG_HEAD and its like move with whatever somebody does in the checkout, and with them what counts as merged.
+  // ORIG_HEAD and the like change with anything done in the checkout, and so would what counts as merged.
   if (base.ref === base.sha && !/^[0-9a-f]+$/.test(config.base)) throw baseNotFound(codebase, config.base)
   return { config, base }
 }
 
-/** Where no default branch can be found, the one that was named says how the repository is configured. */
+/** Without a default branch, read the configuration at the base that was named. */
 const usualOr = async (
   context: Pick<IsolationContext, 'store' | 'git' | 'log' | 'progress'>,
   codebase: Codebase,

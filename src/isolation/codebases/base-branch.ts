@@ -1,13 +1,13 @@
 import type { Sha } from '../../domain/names.ts'
 
-/** What new branches start from and what merged work is on. */
+/** What new branches start from and work is merged into. */
 export type Base = {
-  /** As people say it: `origin/main`, `main`, a tag, or a short commit id. */
+  /** For display: `origin/main`, `main`, a tag, or a short commit id. */
   readonly name: string
-  /** The full ref, or the commit itself where no ref was named. */
+  /** The full ref, or the commit id if no ref was named. */
   readonly ref: string
   readonly sha: Sha
-  /** The branch's plain name, `main`; undefined for a tag or a bare commit. */
+  /** The branch's short name, `main`; undefined for a tag or a bare commit. */
   readonly branch: string | undefined
 }
 

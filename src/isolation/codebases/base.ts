@@ -15,14 +15,14 @@ import { repoOf } from './repo-of.ts'
 import { remedy, shell } from '../../domain/remedy.ts'
 
 export type BaseOptions = CallOptions & {
-  /** Asks git for refs in another way: somebody who needs more of them can have all with one process. */
+  /** Lists refs in another way, so that a caller who needs more of them can use one process for all. */
   readonly list?: ((patterns: readonly string[]) => Promise<readonly Ref[]>) | undefined
 }
 
 /**
- * The one that was named (`--base`, or the repository's `worktree.base`), else the remote's HEAD, else the default
- * branch. Of a branch that the remote has too, the remote's is meant: a local `main` is as old as the last pull. To mean
- * the local one, say `refs/heads/main`.
+ * The base that was named (`--base`, or the repository's `worktree.base`), else the remote's HEAD, else the default
+ * branch. If the remote has the branch too, the remote's is used: a local `main` is as old as the last pull. For the
+ * local one, say `refs/heads/main`.
  */
 export const findBase = async (
   context: Pick<IsolationContext, 'store' | 'git' | 'log' | 'progress'>,
@@ -39,10 +39,10 @@ export const findBase = async (
   throw named === undefined ? noUsualBase(codebase) : baseNotFound(codebase, named)
 }
 
-/** A fetch younger than `maxAgeMs` is good enough; 0: always fetch. */
+/** A fetch younger than `maxAgeMs` is reused; 0: always fetch. */
 export type FreshenOptions = CallOptions & { readonly maxAgeMs: number }
 
-/** One shared fetch for everybody who asks at the same time. A remote that cannot be reached is an answer, not a fault. */
+/** One shared fetch for concurrent callers. An unreachable remote is a result, not an error. */
 export const freshen = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -53,14 +53,14 @@ export const freshen = async (
   if (isYoung(codebase.fetchedAt, asked, options)) return { outcome: 'fresh' }
   const work = async (): Promise<Fresh> => {
     const stored = (await context.store.codebases.get(codebase.id))?.fetchedAt
-    // Whoever had the lock before us may have fetched; one that began after we asked saw all that we would see.
+    // The previous lock holder may have fetched; a fetch that began after our call has all that we need.
     const shared = stored !== undefined && (stored > asked || isYoung(stored, asked, options))
     return shared ? { outcome: 'fresh' } : fetchNow(context, codebase, options)
   }
   return locked(context, codebase, `fetching ${codebase.name}`, work, options.signal)
 }
 
-/** A time in the future is a clock that was set back, not a young fetch. */
+/** A time in the future means that the clock was set back. */
 const isYoung = (fetchedAt: number | undefined, now: number, { maxAgeMs }: FreshenOptions): boolean =>
   fetchedAt !== undefined && fetchedAt <= now && now - fetchedAt < maxAgeMs
 
@@ -71,7 +71,7 @@ const fetchNow = async (
 ): Promise<Fresh> => {
   const remote = codebase.remote ?? 'origin'
   context.progress(`fetching ${codebase.name} from ${remote}`)
-  // The moment it began: what was pushed while it ran it may not have seen.
+  // When it began: it may have missed what was pushed while it ran.
   const began = context.clock()
   let problem: string | undefined
   try {
@@ -91,8 +91,8 @@ const fetchNow = async (
 }
 
 /**
- * After a fetch that could not update every ref: are those that we have what the remote has? A branch `a` that became
- * `a/b` there can never be fetched, and must not make every later call fetch again.
+ * After a fetch that couldn't update every ref: do the ones we have match the remote? A branch `a` that became `a/b`
+ * there can never be fetched, and must not make every later call fetch again.
  */
 const isCurrent = async (
   { git }: Pick<IsolationContext, 'git'>,
@@ -112,7 +112,7 @@ const isCurrent = async (
   }
 }
 
-/** What a remote that is away or refuses looks like; a full disk or a cancelled call is something else. */
+/** Errors of an unreachable or refusing remote; not a full disk or a cancelled call. */
 const remoteFaults: ReadonlySet<ErrorCode> = new Set(['git-failed', 'remote-unreachable', 'timeout'])
 
 const baseNamed = async (
@@ -132,7 +132,7 @@ const baseNamed = async (
         `refs/tags/${named}`,
       ]
   const found = firstOf(candidates, await refsOf(git, repo, candidates, options))
-  // A branch names a commit; only a tag may name something else.
+  // A branch always names a commit; a tag may not.
   const known = found === undefined || found.name.startsWith('refs/tags/') ? undefined : found.sha
   const sha = known ?? (await resolveCommit(git, repo, found?.name ?? named, options))
   if (sha === undefined) return undefined
@@ -140,7 +140,6 @@ const baseNamed = async (
   return describe(codebase, { ...found, sha })
 }
 
-/** The first of these names that exists. */
 const firstOf = (names: readonly string[], refs: readonly Ref[]): Ref | undefined => {
   const there = new Map(refs.map((ref) => [ref.name, ref]))
   return names.map((name) => there.get(name)).find((ref) => ref !== undefined)
@@ -149,7 +148,7 @@ const firstOf = (names: readonly string[], refs: readonly Ref[]): Ref | undefine
 const refsOf = (git: Git, repo: Repo, patterns: readonly string[], options: BaseOptions): Promise<readonly Ref[]> =>
   options.list === undefined ? listRefs(git, repo, patterns, options) : options.list(patterns)
 
-/** By the ref that it leads to: `main` as a symbolic ref to a worktree's branch is that branch. */
+/** Uses the ref it resolves to: `main` as a symbolic ref to a worktree's branch is that branch. */
 const describe = ({ remote }: Codebase, { name: named, target, sha }: Ref): Base => {
   const ref = target ?? named
   const name = ref.replace(/^refs\/(?:heads|remotes|tags)\//, '')
@@ -165,7 +164,7 @@ const usualBase = async (
 ): Promise<Base | undefined> =>
   (await remoteBase(context, codebase, options)) ?? defaultBase(context, codebase, options)
 
-/** No remote, or one that says nothing and cannot be reached. */
+/** No remote, or its HEAD is unknown and it is unreachable. */
 const defaultBase = async (
   context: Pick<IsolationContext, 'store' | 'git'>,
   codebase: Codebase,
@@ -180,14 +179,14 @@ const defaultBase = async (
   const found = firstOf(refs, await refsOf(context.git, repoOf(codebase), refs, options))
   if (found === undefined) return undefined
   const base = describe(codebase, found)
-  // With a remote it is only a guess until the remote has been asked.
+  // With a remote this is a guess until we ask it.
   if (remote === undefined && base.branch !== remembered) {
     await context.store.codebases.update(codebase.id, { baseBranch: base.branch })
   }
   return base
 }
 
-/** Its own note of the remote's HEAD, else what we remember of it, else the remote is asked once. */
+/** Git's record of the remote's HEAD, else the one we stored, else asks the remote once. */
 const remoteBase = async (
   context: Pick<IsolationContext, 'store' | 'git' | 'log' | 'progress'>,
   codebase: Codebase,
@@ -215,7 +214,7 @@ const tip = async (
   return found && describe(codebase, found)
 }
 
-/** Symbolic refs are files of their own, never packed: reading one saves a process on every creation. */
+/** Symbolic refs are never packed: reading the file saves a process on every creation. */
 const notedHead = async (
   { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
@@ -226,7 +225,7 @@ const notedHead = async (
     const noted = readUntrustedTextSync(join(codebase.repoPath, ref), { maxBytes: maxLineBytes })?.trim()
     if (noted?.startsWith('ref: refs/') === true) return noted.slice('ref: '.length)
   } catch {
-    // Not there, or refs are kept in another way: git knows.
+    // Missing, or refs are stored in another way: ask git.
   }
   return readSymbolicRef(git, repoOf(codebase), ref, options)
 }

@@ -19,7 +19,7 @@ import type { IsolationContext } from '../context.ts'
 import { assertRepository } from './repository-place.ts'
 import { coppice, remedy, shell } from '../../domain/remedy.ts'
 
-/** Registers a repository: one on this machine by its path, any other by its URL. The same one again is returned. */
+/** Registers a repository: a local one by its path, any other by its URL. Returns an existing registration. */
 export const addCodebase = async (
   context: IsolationContext,
   pathOrUrl: string,
@@ -36,7 +36,7 @@ export const addCodebase = async (
   return addDiscovered(context, found, options)
 }
 
-/** Which codebase a command is about: the one that is named, else the one that the directory belongs to. */
+/** The codebase that a command is about: the named one, else the one that the directory belongs to. */
 export const resolveCodebase = async (
   context: IsolationContext,
   { name, cwd, signal }: { readonly name?: string | undefined; readonly cwd: string; readonly signal?: AbortSignal },
@@ -64,7 +64,7 @@ export const resolveCodebase = async (
   }
 }
 
-/** The registered codebase that the directory lies in, if there is one. Starts no program and registers nothing. */
+/** The registered codebase that contains the directory, if any. Starts no process and registers nothing. */
 export const codebaseAround = async (
   context: Pick<IsolationContext, 'store' | 'host'>,
   cwd: string,
@@ -72,13 +72,13 @@ export const codebaseAround = async (
   const { store, host } = context
   for (let dir = real(cwd); ; dir = dirname(dir)) {
     const dotGit = lookAt(join(dir, '.git'))
-    // Inside an environment its record decides: the `.git` file there is the agent's to rewrite or to delete.
+    // Inside an environment its row decides: the agent can rewrite or delete the `.git` file.
     if (dotGit === 'file' || existsSync(join(dirname(dirname(dir)), '.coppice-root'))) {
       const environment = await store.environments.liveByPath(host, dir)
       if (environment !== undefined) return store.codebases.get(environment.codebaseId)
     }
     if (dotGit !== 'nothing') {
-      // Not one floor up: a submodule has no `commondir`, and above it lies a repository that is not meant.
+      // Don't look further up: a submodule has no `commondir`, and the repository above isn't meant.
       const commonDir = commonDirOf(dir, dotGit)
       return commonDir === undefined ? undefined : store.codebases.byRepoPath(host, commonDir)
     }
@@ -86,7 +86,7 @@ export const codebaseAround = async (
   }
 }
 
-/** `C:` paths do not exist here, so whatever has a scheme or `host:` before any slash is meant as an address. */
+/** There are no `C:` paths here, so anything with a scheme, or `host:` before a slash, is an address. */
 const isUrl = (text: string): boolean => {
   if (/^[a-z][a-z0-9+.-]*:/i.test(text)) return true
   const [host = ''] = text.split('/', 1)
@@ -108,11 +108,11 @@ const addDiscovered = async (
   return register(context, { repoPath: commonDir, checkoutPath, remote, cloned: false }, called, options)
 }
 
-/** Remotes come and go after a repository was registered. The configuration is read by whatever comes next anyway. */
+/** Remotes change after a repository was registered. The configuration is read by the next step anyway. */
 const refreshed = async (context: IsolationContext, known: Codebase, github?: string): Promise<Codebase> => {
   assertRepository(known)
   const { repoPath: commonDir, checkoutPath } = known
-  // Another repository may lie there by now.
+  // Another repository may be there by now.
   const codebase = (await recogniseCodebase(context, { commonDir, checkoutPath })) ?? known
   const remote = await remoteInfo(context.git, repoOf(codebase), codebase.remote)
   const remoteUrl = withoutSecret(remote?.url)
@@ -128,7 +128,7 @@ const refreshed = async (context: IsolationContext, known: Codebase, github?: st
   return { ...codebase, ...now }
 }
 
-/** A repository without any has nothing to start from. `own` is how it is called in the error. */
+/** A repository without commits has nothing to start from. `own` is its name in the error. */
 export const assertCommits = async (
   { git }: Pick<IsolationContext, 'git'>,
   commonDir: string,
@@ -159,7 +159,7 @@ const lookAt = (path: string): 'directory' | 'file' | 'nothing' => {
   }
 }
 
-/** As git finds it; whatever is unusual is undefined here and left to git. */
+/** As git finds it; undefined for anything unusual, which is left to git. */
 const commonDirOf = (dir: string, kind: 'directory' | 'file'): string | undefined => {
   const dotGit = join(dir, '.git')
   try {

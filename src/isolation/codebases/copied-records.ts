@@ -5,8 +5,8 @@ import type { Codebase } from '../../domain/environment.ts'
 import { type AdminDir, readAdminDirs, readWorktreeLink } from '../../git/admin-dir.ts'
 
 /**
- * A repository that was copied (`cp -r`) has records of worktrees that belong to the original. To adopt one of them is
- * refused, and `git worktree repair` would take it away from the original.
+ * A repository that was copied (`cp -r`) has records of the original's worktrees. Adopting one of them is refused, and
+ * `git worktree repair` would take it away from the original.
  */
 export const copiedRecords = async (codebase: Codebase): Promise<AdminDir[]> => {
   const records = await readAdminDirs(codebase.repoPath)
@@ -22,6 +22,6 @@ export const withoutCopied = async (records: readonly AdminDir[]): Promise<Admin
 /** The directory's own link leads to a record of the same name in another repository. */
 export const isCopied = async ({ dir, name, worktreePath }: AdminDir): Promise<boolean> => {
   const link = worktreePath === undefined ? undefined : await readWorktreeLink(worktreePath).catch(() => undefined)
-  // The link is read to its end; our own path may lead through another one.
+  // The link is fully resolved; our own path may contain a symlink.
   return link !== undefined && link !== (await realpath(dir)) && basename(link) === name && existsSync(link)
 }

@@ -7,19 +7,18 @@ import type { IsolationContext } from '../context.ts'
 import { repoOf } from './repo-of.ts'
 
 export type DefaultBranch = {
-  /** What it was found to be before; it wins as long as there is such a branch. */
+  /** What it was before; it wins as long as that branch exists. */
   readonly remembered: string | undefined
-  /** Other names, best first. The first that exists is it. */
+  /** Other names, best first. The first that exists wins. */
   readonly candidates: readonly string[]
 }
 
 const usualNames = ['main', 'master', 'trunk']
 
 /**
- * Which branch is the default one when no remote says so. It must not hang on what happens to be checked out: looking at
- * work with `git checkout --detach` or on a review branch would make that work merged. So the checkout is asked last, and
- * only while no environment of ours is there whose work could be taken for merged; and an environment's own branch is
- * never it.
+ * The default branch when no remote tells. It must not depend on what happens to be checked out: viewing work with `git
+ * checkout --detach` or on a review branch would make that work count as merged. So the checkout comes last, and only
+ * if there is no environment of ours whose work could count as merged. An environment's own branch is never it.
  */
 export const defaultBranch = async (
   context: Pick<IsolationContext, 'store' | 'git'>,

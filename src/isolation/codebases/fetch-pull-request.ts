@@ -9,7 +9,7 @@ import { resolveCommit, updateRefs } from '../../git/refs.ts'
 import type { IsolationContext } from '../context.ts'
 import { repoOf } from './repo-of.ts'
 
-/** Where PR heads are kept, so that nothing of them is ever unreachable while its environment lives. */
+/** Where PR heads are kept, so that they stay reachable while their environment lives. */
 export const pullRequestRef = (number: number): string => `refs/coppice/pr/${number}`
 
 export const fetchPullRequestHead = async (
@@ -29,7 +29,7 @@ export const fetchPullRequestHead = async (
   }
   const known = await resolveCommit(context.git, repo, wanted)
   if (known !== undefined) return { sha: known, problem }
-  // The head moved on or was rewritten: the forge still serves the named commit by its id.
+  // The head moved or was rewritten: the forge still serves the named commit by its id.
   const exact = await fetch(context, codebase, remote, [`+${wanted}:${ref}`], options)
   const sha = await resolveCommit(context.git, repo, wanted)
   if (sha === undefined) throw prNotFound(number, `${remote} doesn't have commit ${short(wanted)}`, exact ?? problem)
@@ -49,19 +49,19 @@ const fetch = async (
   return result.outcome === 'fetched' ? undefined : result.detail
 }
 
-/** Holds a PR's branch where git cannot write its remote-tracking ref. */
+/** Holds a PR's branch when git can't write its remote-tracking ref. */
 export const pullRequestBranchRef = (number: number): string => `refs/coppice/pr-branch/${number}`
 
 export type FetchedBranch = {
-  /** Undefined when the branch is not there or the remote does not answer. */
+  /** Undefined if the branch doesn't exist or the remote doesn't answer. */
   readonly sha: Sha | undefined
   readonly problem: string | undefined
   readonly notices: readonly Notice[]
 }
 
 /**
- * The remote's branch as it is now, by way of a ref of our own: the remote-tracking ref of a branch `a/b` that is gone
- * on the remote (we never prune) keeps git from writing the one of `a`, and the other way round.
+ * Fetches the remote's branch into a ref of ours. The remote-tracking ref of a branch `a/b` that is gone on the remote
+ * (we never prune) prevents git from writing that of `a`, and vice versa.
  */
 export const fetchBranch = async (
   context: Pick<IsolationContext, 'git' | 'progress'>,

@@ -2,7 +2,7 @@ import { bytesBelow } from '../../domain/raw-path.ts'
 import { listDirectory } from '../../process/files/list-directory.ts'
 import { createTimeSlice, type TimeSlice } from '../../process/time-slice.ts'
 
-/** What git and Coppice write at the top of a bare clone. Everything else is somebody's own. */
+/** What git and Coppice write at the top of a bare clone. Anything else is the user's. */
 const ours: ReadonlySet<string> = new Set(
   (
     'HEAD FETCH_HEAD ORIG_HEAD config config.worktree description packed-refs shallow branches logs modules objects ' +
@@ -10,14 +10,14 @@ const ours: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-/** Which files of these directories cannot be fetched or made again. Coppice clones without a template. */
+/** Files in these directories that can't be fetched or recreated. Coppice clones without a template. */
 const content: ReadonlyMap<string, (path: string) => boolean> = new Map([
   ['hooks', (path) => !path.endsWith('.sample')],
   ['info', (path) => path !== 'refs'],
   ['lfs', (path) => path.startsWith('objects/')],
 ])
 
-/** Files in a clone of ours that no fetch brings back: large files of git-lfs or git-annex, hooks, a note left there. */
+/** Files in a clone of ours that no fetch restores: large files of git-lfs or git-annex, hooks, a note left there. */
 export const filesOnlyHere = async (clone: string): Promise<string[]> => {
   const slice = createTimeSlice()
   const found: string[] = []
@@ -32,7 +32,7 @@ export const filesOnlyHere = async (clone: string): Promise<string[]> => {
   return found
 }
 
-/** `packed-refs.lock`, or what a rename is about to put in place, is as much ours as the file itself. */
+/** `packed-refs.lock`, or a file about to be renamed into place, is ours too. */
 const isOurs = (name: string): boolean => ours.has(name) || ours.has(name.replace(/\.(?:lock|\d+\.tmp)$/, ''))
 
 const filesBelow = async (clone: string, top: string, slice: TimeSlice): Promise<string[]> => {

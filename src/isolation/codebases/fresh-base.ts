@@ -13,11 +13,11 @@ import { repoOf } from './repo-of.ts'
 export type FreshBase = {
   readonly base: Base
   readonly config: RepoConfig
-  /** Why base can prove nothing merged; undefined when it can. */
+  /** Why base can't prove a merge; undefined if it can. */
   readonly stale: StaleBase | undefined
 }
 
-/** Base after a fetch, and whether it can prove anything: on a stale base nothing is removed as merged. */
+/** Base after a fetch, and whether it proves anything: nothing is removed as merged on a stale base. */
 export const freshBase = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -29,9 +29,9 @@ export const freshBase = async (
 }
 
 /**
- * That git could fetch does not say that base is current: the branch may be gone on the remote (we never prune), or its
- * ref could not be updated, or it is of another remote than the one we fetch. So the remote is asked for that branch;
- * and, where no configuration names it, for its default branch, since anybody can move git's local note of that.
+ * A successful fetch doesn't mean that base is current: the branch may be gone on the remote (we never prune), its ref
+ * may not have been updated, or it belongs to another remote. So ask the remote for that branch and, unless a
+ * configuration names it, for its default branch: anybody can change git's local record of that.
  */
 const whyStale = async (
   { git, log }: Pick<IsolationContext, 'git' | 'log'>,

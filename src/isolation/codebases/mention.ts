@@ -7,7 +7,7 @@ import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import { repoOf } from './repo-of.ts'
 
-/** A numbered work that is new: one look for commits on other environments' branches that already speak of it. */
+/** For new numbered work: looks once for commits on other environments' branches that already mention it. */
 export const offerMention = async (context: IsolationContext, codebase: Codebase, work: Work): Promise<Notice[]> => {
   if (!isNumbered(work.type)) return []
   try {
@@ -22,7 +22,7 @@ export const offerMention = async (context: IsolationContext, codebase: Codebase
     const [first] = await commitsMentioning(context.git, repoOf(codebase), branches, `#${work.id}`, options)
     return first === undefined ? [] : [{ kind: 'mentioned-on-branch', branch: first, number: work.id }]
   } catch (error) {
-    // An offer, not a need: the environment is made whether or not history can be read.
+    // Optional: the environment is created even if history can't be read.
     context.log.warn('history could not be searched for mentions', { error: String(error) })
     return []
   }

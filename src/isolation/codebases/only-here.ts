@@ -15,9 +15,9 @@ import { repoOf } from './repo-of.ts'
 import { walk } from '../walk.ts'
 
 /**
- * What would be lost with a clone of ours. The remote is asked what it has now: a tracking ref may be of a branch that
- * was deleted there (our fetches never prune), and then it is the last to hold somebody's commit. Whatever cannot be
- * found out is a reason to keep the clone.
+ * What would be lost with a clone of ours. Asks the remote what it has now: a tracking ref of a branch deleted there
+ * (we never prune) may be the last to hold somebody's commit. If something can't be determined, that is a reason to
+ * keep the clone.
  */
 export const onlyHere = async (
   context: Pick<IsolationContext, 'git' | 'clock' | 'log' | 'store'>,
@@ -36,14 +36,14 @@ export const onlyHere = async (
   ]
 }
 
-/** Environments that borrow its objects and are not tracked any more: without it their history cannot be read. */
+/** Untracked environments that borrow its objects: without it their history is unreadable. */
 const borrowers = async ({ store }: Pick<IsolationContext, 'store'>, refs: readonly Ref[]): Promise<string[]> => {
   const ids = new Set(refs.flatMap(({ name }) => /^refs\/coppice\/clone\/([^/]+)\//.exec(name)?.[1] ?? []))
   const paths = await Promise.all([...ids].map(async (id) => (await store.environments.get(toEnvironmentId(id)))?.path))
   return paths.map((path) => `objects that a clone borrows${path === undefined ? '' : `: ${path}`}`)
 }
 
-/** A mount, a repository or files that somebody put into the clone's directory. */
+/** A mount, a repository or files that somebody put in the clone's directory. */
 const insideClone = async (context: Pick<IsolationContext, 'clock'>, path: string): Promise<string[]> => {
   const mounts = await mountsInside([path])
   if (mounts.length > 0) return mounts.map((mount) => `a mount inside it: ${mount.path} (${mount.what})`)
@@ -87,10 +87,10 @@ const notOnRemote = async (
   }
 }
 
-/** More would not fit on a command line; what is not fetched only makes us keep more. */
+/** More would not fit on a command line; not fetching only makes us keep more. */
 const mostFetched = 200
 
-/** A branch that was merged there is in the history of a commit that we may not have yet. No ref of ours is moved. */
+/** A branch merged there may be in the history of a commit that we don't have yet. Moves no ref of ours. */
 const fetchUnknown = async (
   { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
@@ -103,10 +103,10 @@ const fetchUnknown = async (
   await fetchRemote(git, repoOf(codebase), { remote, refspecs: unknown.map(([name]) => name) })
 }
 
-/** Kept or not as refs: the stash is one for all worktrees, and tags and notes may never have been pushed. */
+/** Compared as refs: all worktrees share one stash, and tags and notes may never have been pushed. */
 const countedByRef = ['refs/stash', 'refs/notes/*', 'refs/coppice/restore/*']
 
-/** Branches are counted by their commits, whatever they are called. */
+/** Branches are compared by commits, not by name. */
 const refsNotOn = (there: ReadonlyMap<string, Sha>, refs: readonly Ref[]): string[] => {
   const own = refs.filter(({ name }) => !/^refs\/(?:heads|remotes|coppice)\//.test(name))
   const kept = own.filter(({ name, sha }) => there.get(name) !== sha)

@@ -10,15 +10,15 @@ import type { IsolationContext } from '../context.ts'
 import { repoOf } from './repo-of.ts'
 
 export type DeterminedOrigin = {
-  /** `isForkPR` is the answer now. It stays undefined where nothing speaks for or against: that is not trusted either. */
+  /** `isForkPR` is now known, or undefined if there is no evidence either way, which isn't trusted either. */
   readonly hints: IsolationHints
-  /** Why it is not taken for our own although nobody said that it is a fork's. */
+  /** Why it isn't treated as our own although nobody said that it is a fork's. */
   readonly doubt: Doubt | undefined
 }
 
 /**
- * Where a pull request comes from. The forge's word counts. Without it the remote is asked, every time, since heads
- * move and branches go: it is our own only if its head is the tip of a branch of this very remote.
+ * Where a pull request comes from. The forge's answer counts. Without one we ask the remote, every time, since heads
+ * move and branches go: it is ours only if its head is the tip of a branch of this very remote.
  */
 export const determineOrigin = async (
   context: IsolationContext,
@@ -29,7 +29,7 @@ export const determineOrigin = async (
 ): Promise<DeterminedOrigin> => {
   if (work.type === 'review') return { hints: { ...hints, isForkPR: true }, doubt: undefined }
   if (work.type !== 'pr' || hints.isForkPR === true) return { hints, doubt: undefined }
-  // The forge knows whose it is, and not always on which branch.
+  // The forge knows whose it is, but not always its branch.
   if (hints.isForkPR === false && hints.prBranch !== undefined) return { hints, doubt: undefined }
   const { remote } = codebase
   if (remote === undefined) return unknown(hints, { kind: 'no-remote', codebase: codebase.name })
@@ -55,13 +55,13 @@ const judge = (
   const at = refs.get(head)
   if (hints.prBranch !== undefined) {
     const tip = branchNameProblem(hints.prBranch) === undefined ? refs.get(`refs/heads/${hints.prBranch}`) : undefined
-    // A remote without pull request refs has nothing that could contradict the name.
+    // A remote without pull request refs can't contradict the name.
     if (tip !== undefined && (at === undefined || at === tip)) return asOwn(hints, hints.prBranch, tip)
     if (at === undefined) return unknown(hints, { kind: 'no-such-branch', remote, branch: hints.prBranch })
     return asFork(hints, { kind: 'not-a-tip', head: at, remote, branch: hints.prBranch })
   }
   if (at === undefined) return unknown(hints, { kind: 'no-head', remote })
-  // Base's own tip proves nothing about a pull request: every fork has it.
+  // Base's own tip proves nothing: every fork has it.
   const branches = [...refs]
     .filter(([name, sha]) => name.startsWith('refs/heads/') && sha === at && name !== `refs/heads/${baseBranch}`)
     .map(([name]) => name.slice('refs/heads/'.length))
@@ -71,7 +71,7 @@ const judge = (
   return asFork(hints, { kind: 'several-branches', head: at, remote })
 }
 
-/** A commit that the caller named is believed only if it is where the branch stands. */
+/** Keep a commit that the caller named only if it is the branch's tip. */
 const asOwn = ({ prSha, ...hints }: IsolationHints, prBranch: string, tip: Sha): DeterminedOrigin => ({
   hints: { ...hints, prBranch, isForkPR: false, ...(prSha === tip && { prSha }) },
   doubt: undefined,

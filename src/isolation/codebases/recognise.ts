@@ -21,8 +21,8 @@ import { allProviders } from '../provider-of.ts'
 export type RepositoryLocation = { readonly commonDir: string; readonly checkoutPath: string | undefined }
 
 /**
- * The codebase that this repository is: by its place, or, when it was renamed or moved, by the id in its git directory.
- * A copy is a codebase of its own. `called`: the user says which codebase it is, which settles what cannot be seen.
+ * The codebase of this repository: by its path or, if it was renamed or moved, by the id in its git directory. A copy
+ * is a separate codebase. `called`: the user says which codebase it is, which decides if nothing else does.
  */
 export const recogniseCodebase = async (
   context: IsolationContext,
@@ -46,7 +46,7 @@ export const recogniseCodebase = async (
   return atPath && keepRecognisable(context, atPath)
 }
 
-/** One that could not be marked: the link at its old place leads to the directory that was registered. */
+/** A repository we couldn't mark: the link at its old path leads to the registered directory. */
 const linkedFrom = async (
   { store, host }: Pick<IsolationContext, 'store' | 'host'>,
   given: RepositoryLocation,
@@ -57,11 +57,11 @@ const linkedFrom = async (
   return isSameInode(known?.repoInode, inodeOf(commonDir)) ? known : undefined
 }
 
-/** The codebase as it is recorded once a link left at the old place of its repository was followed. */
+/** The codebase as recorded after following a link left at its repository's old path. */
 export const followLink = async (context: IsolationContext, known: Codebase): Promise<Codebase> =>
   realPlace(known.repoPath) === known.repoPath ? known : presentCodebase(context, known)
 
-/** A codebase as it is now, for those who have its record: its repository is there, and is no other one. */
+/** The codebase as it is now. Throws if its repository is gone or replaced by another. */
 export const presentCodebase = async (context: IsolationContext, known: Codebase): Promise<Codebase> => {
   assertRepository(known)
   const { repoPath: commonDir, checkoutPath } = known
@@ -70,7 +70,7 @@ export const presentCodebase = async (context: IsolationContext, known: Codebase
   throw repositoryGone({ ...known, repoPath: replacedPath(known) }, { state: 'gone' })
 }
 
-/** Writes what recognises it later. Nothing is written when that is all there already. */
+/** Writes what recognises it later, unless it is there already. */
 export const keepRecognisable = async (context: IsolationContext, codebase: Codebase): Promise<Codebase> => {
   const { store, host, log } = context
   const { id, repoPath } = codebase
@@ -81,7 +81,7 @@ export const keepRecognisable = async (context: IsolationContext, codebase: Code
         await syncDirectory(repoPath)
       })
     } catch (error) {
-      // It may be read-only: then it is used all the same, and only a move cannot be followed.
+      // It may be read-only: use it anyway; only a move can't be followed.
       if (isAppError(error)) throw error
       log.warn('the repository cannot be marked', { repoPath, error: toAppError(error).message })
     }
@@ -92,7 +92,7 @@ export const keepRecognisable = async (context: IsolationContext, codebase: Code
   return { ...codebase, repoInode }
 }
 
-/** The id of a repository that is registered now: the one it had before, if no other codebase has that. */
+/** The id for a newly registered repository: its previous one, if no other codebase has it. */
 export const idForNew = async (
   context: Pick<IsolationContext, 'store' | 'git' | 'ids' | 'host'>,
   repoPath: string,
@@ -105,11 +105,11 @@ export const idForNew = async (
   return taken || (await hasPointsOfAnother(context, fromPlace, repoPath)) ? toCodebaseId(context.ids()) : fromPlace
 }
 
-/** What a repository without an id gets: registered again at the same place it finds its restore points. */
+/** For a repository without an id: registered again at the same path, it finds its restore points. */
 export const codebaseId = (host: string, repoPath: string): CodebaseId =>
   toCodebaseId(createHash('sha256').update(`${host}\0${repoPath}`).digest('hex').slice(0, 32))
 
-/** A repository that was here before and went elsewhere: its restore points wait for it there. */
+/** The points belong to a repository that was here before and was moved; it needs them there. */
 const hasPointsOfAnother = async (
   { store, git }: Pick<IsolationContext, 'store' | 'git'>,
   id: CodebaseId,
@@ -121,7 +121,7 @@ const hasPointsOfAnother = async (
   return !points.some(({ ref }) => refs.some(({ name }) => name === ref))
 }
 
-/** A bind mount shows one directory at two places. */
+/** A bind mount shows one directory at two paths. */
 const isSameDirectory = ({ repoPath }: Codebase, commonDir: string): boolean => {
   if (realPlace(repoPath) !== repoPath) return false
   const there = repositoryState({ repoPath, repoInode: undefined }).state === 'there'
@@ -130,7 +130,7 @@ const isSameDirectory = ({ repoPath }: Codebase, commonDir: string): boolean => 
 
 /**
  * The id alone proves nothing: a copy has it, and an agent can write it. Either this is the very directory that was
- * registered, and it is not at its old place any more; or its old place is known to be empty.
+ * registered and it has left its old path, or its old path is known to be empty.
  */
 const isMovedTo = (
   claimed: Codebase,
@@ -138,7 +138,7 @@ const isMovedTo = (
   atPath: Codebase | undefined,
   called: string | undefined,
 ): boolean => {
-  // A link was left at its old place and leads here.
+  // A link at its old path leads here.
   if (claimed.repoPath !== commonDir && realPlace(claimed.repoPath) === commonDir) return atPath === undefined
   const old = repositoryState(claimed).state
   if (isSameInode(claimed.repoInode, inodeOf(commonDir))) {
@@ -148,7 +148,7 @@ const isMovedTo = (
   return old === 'gone' || (old === 'unknown' && called === claimed.name)
 }
 
-/** Worktrees first, then the record: after a crash in between it is recognised, and done, once more. */
+/** Worktrees first, then the record: after a crash in between it is recognised and moved again. */
 const relocate = async (
   context: IsolationContext,
   from: Codebase,
@@ -160,7 +160,7 @@ const relocate = async (
   await locked(context, to, 'following a moved repository', async () => {
     for (const provider of await allProviders(context)) await provider.repositoryMoved(context, from, to)
     await context.store.transaction(async (store) => {
-      // Whose repository was here is somewhere else now, or gone.
+      // The repository that was here is elsewhere now, or gone.
       if (displaced !== undefined) {
         await store.codebases.update(displaced.id, { repoPath: replacedPath(displaced) })
       }

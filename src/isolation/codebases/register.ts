@@ -6,11 +6,11 @@ import type { IsolationContext } from '../context.ts'
 
 export type AddOptions = {
   readonly name?: string
-  /** What another tool calls it: made a name of ours, and a free one, instead of the directory's. */
+  /** Another tool's name for it: made valid and unique, and used instead of the directory's. */
   readonly called?: string
   /** `owner/name` */
   readonly github?: string
-  /** The address comes from a chat: it may not reach into this machine or its network. */
+  /** The address comes from a chat: it must not reach this machine or its network. */
   readonly onlyPublic?: boolean
   readonly signal?: AbortSignal
 }
@@ -24,7 +24,7 @@ export type NewCodebase = {
   readonly baseBranch?: string | undefined
 }
 
-/** Writes the row under a free name. Whoever registers the same repository at the same time gets the same one. */
+/** Inserts the row under a free name. Concurrent registrations of the same repository get the same row. */
 export const register = async (
   context: IsolationContext,
   { repoPath, checkoutPath, remote, cloned, baseBranch }: NewCodebase,
@@ -65,7 +65,7 @@ export const register = async (
 const nameTaken = (name: string): AppError =>
   new AppError('name-invalid', `a codebase named ${name} already exists`, { remedy: 'choose another name with --name' })
 
-/** A directory may be called anything; a codebase's name becomes a directory of ours. */
+/** A directory can have any name; a codebase's name becomes a directory of ours. */
 export const plainName = (called: string): string => {
   const plain = called
     .replace(/\.git$/, '')
@@ -78,11 +78,11 @@ export const plainName = (called: string): string => {
   return short === '' ? 'repository' : short
 }
 
-/** A token in a remote's URL is the user's own affair; a copy of it in our database is not. */
+/** A token in a remote's URL is the user's choice; we must not store a copy. */
 export const withoutSecret = (url: string | undefined): string | undefined =>
   url?.replace(/^(https?:\/\/)[^/@]*@/i, '$1')
 
-/** `owner/name` of a github.com remote in any of its spellings. */
+/** `owner/name` of a github.com remote in any spelling. */
 export const githubOf = (url: string | undefined): string | undefined => {
   const match =
     /^(?:https?:\/\/|ssh:\/\/|git:\/\/)?(?:[^@/]*@)?(?:ssh\.)?github\.com(?::\d+)?[/:]([^/]+)\/([^/]+?)(?:\.git)?\/?$/i

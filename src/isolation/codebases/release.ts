@@ -7,12 +7,12 @@ import { leaseHolders } from '../lease.ts'
 import { releaseRow } from '../release.ts'
 import { findInTrash } from '../trash/trash.ts'
 
-/** A directory that stays although nothing tracks it any more. */
+/** A directory that stays but is no longer tracked. */
 export type KeptDirectory = { readonly branch: string | undefined; readonly path: string }
 
 /**
- * Stops tracking a codebase whose repository is gone. Git cannot be asked about its worktrees, so nothing of theirs is
- * judged or touched: their files stay where they are, and what was saved of removed ones stays in the home.
+ * Stops tracking a codebase whose repository is gone. We can't ask git about its worktrees, so they aren't judged or
+ * touched: their files stay, and so does what the home has saved of removed ones.
  */
 export const releaseCodebase = async (
   context: Pick<IsolationContext, 'store' | 'host' | 'onEnvironmentLost'>,
@@ -51,7 +51,7 @@ const refuseInUse = async (
   })
 }
 
-/** A removal may have been interrupted when the directory was in the trash already. */
+/** An interrupted removal may have left the directory in the trash. */
 const whereIs = async ({ path, id }: IsolatedEnvironment): Promise<string> => {
   return (await findInTrash(dirname(dirname(path)), path, id).catch(() => undefined)) ?? path
 }

@@ -27,7 +27,7 @@ export type Trusted = {
   readonly allowForks: boolean
 }
 
-/** Approves the repository's own commands as the base commit has them now; any change asks again. */
+/** Approves the repository's own commands as they are in the base commit; any change asks again. */
 export const trustCodebase = async (context: IsolationContext, codebase: Codebase): Promise<Trusted> => {
   await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000 })
   const { config } = await baseAndConfig(context, codebase)
@@ -38,21 +38,21 @@ export const trustCodebase = async (context: IsolationContext, codebase: Codebas
 
 export type CodebaseRemoved = {
   readonly codebase: Codebase
-  /** The clone that we had made went with it. */
+  /** Our clone was deleted too. */
   readonly cloneDeleted: boolean
   /** Why our clone stays on disk: what only it has, or that this is unknown. */
   readonly cloneKept: readonly string[]
   readonly restorePoints: number
-  /** Set when the repository was gone: the directories of its worktrees, which stay. */
+  /** Set if the repository was gone: its worktrees' directories, which stay. */
   readonly released?: readonly KeptDirectory[]
   /** What was recovered first. */
   readonly notices?: readonly Notice[]
 }
 
 /**
- * Stops tracking a repository. Refused while environments live. A repository of the user's is not touched; a clone of
- * ours goes unless it holds the only copy of something, and then registering it again finds everything as it was. One
- * whose repository is gone releases its environments; `force` says so of one that cannot be seen.
+ * Stops tracking a repository. Refused while it has environments. The user's repository isn't touched; our clone is
+ * deleted unless it has the only copy of something, and then registering it again finds it intact. If the
+ * repository is gone, its environments are released; `force` treats an unreadable one as gone.
  */
 export const removeCodebase = async (
   context: IsolationContext,
@@ -79,7 +79,7 @@ export const removeCodebase = async (
   return locked(context, codebase, `unregistering ${codebase.name}`, async () => {
     for (const provider of await allProviders(context)) await provider.dropSpares(context, codebase)
     const cloneKept = codebase.cloned ? await onlyHere(context, codebase) : []
-    // The row first: it is refused when an environment appeared meanwhile, and then nothing has been deleted.
+    // The row first: this fails if an environment has appeared, and then nothing has been deleted.
     await context.store.codebases.remove(codebase.id)
     const cloneDeleted = codebase.cloned && cloneKept.length === 0
     if (cloneDeleted) await deleteClone(context, codebase)
@@ -95,7 +95,7 @@ const inUse = ({ name }: Codebase, branches: readonly string[]): AppError => {
   })
 }
 
-/** Out of its place by one rename, so that a crash never leaves half a repository there. */
+/** Renamed away first, so that a crash never leaves half a repository there. */
 const deleteClone = async (
   context: Pick<IsolationContext, 'ids' | 'home' | 'deleteInBackground'>,
   codebase: Codebase,

@@ -11,8 +11,8 @@ import type { IsolationContext } from '../context.ts'
 const configPath = '.coppice/config.yaml'
 
 /**
- * The repository's own settings, as the base commit has them: never from the work's branch, whose author may be
- * anybody, and never from the checkout, where it may be half edited.
+ * The repository's own settings from the base commit: not from the work's branch, which anybody may have written, nor
+ * from the checkout, where it may be half edited.
  */
 export const loadRepoConfig = async (
   context: Pick<IsolationContext, 'git' | 'repoConfigs'>,
@@ -36,15 +36,15 @@ const readConfig = async (git: Git, codebase: Codebase, baseSha: Sha): Promise<R
 }
 
 /**
- * Asked by itself, because `cat-file` says "missing" for a file that the commit has not and for a commit that is not
- * there alike: the second must not pass for "no settings, so nothing to keep".
+ * Checked separately, because `cat-file` says "missing" both if the commit lacks the file and if the commit itself is
+ * missing: the latter must not count as "no settings, so nothing to keep".
  */
 const hasConfig = async (git: Git, repo: Repo, baseSha: Sha, file: string): Promise<boolean> => {
   const args = ['ls-tree', '-z', '-l', '--full-tree', baseSha, '--', configPath]
   const { stdout } = await git.run({ operation: 'ls-tree', at: repo, args })
   if (stdout === '') return false
   const size = /^100(?:644|755) blob [0-9a-f]+ +(\d+)\t/.exec(stdout)?.[1]
-  // Before its content is read: a blob can be as large as the memory.
+  // Check before reading: a blob can be as large as memory.
   if (size !== undefined && Number(size) > maxConfigLength) throw configTooLong(file, Number(size))
   if (size !== undefined) return true
   throw new AppError('config-invalid', `${file} is not a regular file`, {

@@ -4,5 +4,5 @@ import type { Git, Repo } from '../../git/door.ts'
 
 export type { Git }
 
-/** The repository of a codebase, as git is told about it. */
+/** The repository of a codebase, as git calls take it. */
 export const repoOf = ({ repoPath }: Pick<Codebase, 'repoPath'>): Repo => ({ commonDir: toRepoPath(repoPath) })

@@ -6,11 +6,11 @@ import { isMissing } from '../../domain/missing.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { coppice, type Remedy, remedy } from '../../domain/remedy.ts'
 
-/** Is a codebase's repository where its record says? Only *gone* means that somebody deleted or moved it. */
+/** Is a codebase's repository at its recorded path? Only *gone* means that it was deleted or moved. */
 export type RepositoryState =
   | { readonly state: 'there' }
   | { readonly state: 'gone' }
-  /** Its disk is not mounted, or its directory may not be read. */
+  /** Its disk isn't mounted, or its directory is unreadable. */
   | { readonly state: 'unknown'; readonly detail: string }
 
 type Placed = Pick<Codebase, 'id' | 'name' | 'repoPath' | 'checkoutPath' | 'repoInode'>
@@ -22,7 +22,7 @@ export const repositoryState = ({ repoPath, repoInode }: Pick<Placed, 'repoPath'
     if (above.isSymbolicLink()) return { state: 'unknown', detail: 'a link is dangling; its disk may not be mounted' }
     const device = String(above.dev)
     const expected = repoInode?.split(':')[0]
-    // Without a record of its device: a parent directory that is gone too may be on a disk that is not mounted.
+    // Without a recorded device: if the parent is gone too, it may be on a disk that isn't mounted.
     const isGone =
       expected === undefined
         ? lstatSync(dirname(repoPath), { throwIfNoEntry: false }) !== undefined
@@ -34,7 +34,7 @@ export const repositoryState = ({ repoPath, repoInode }: Pick<Placed, 'repoPath'
   }
 }
 
-/** Before git is asked anything: every command says the same about a repository that is not there. */
+/** Called before git, so that every command reports a missing repository alike. */
 export const assertRepository = (codebase: Placed): void => {
   const found = repositoryState(codebase)
   if (found.state !== 'there') throw repositoryGone(codebase, found)
@@ -56,7 +56,7 @@ export const describeGone = (
     : `the repository of ${name} can't be read at ${checkoutPath ?? repoPath}: ${found.detail}`
 }
 
-/** What the record says once another repository was moved to where it was. */
+/** Recorded once another repository was moved to its path. */
 export const replacedPath = ({ repoPath, id }: Pick<Codebase, 'repoPath' | 'id'>): string =>
   `${repoPath}${replacedMark(id)}`
 
@@ -68,8 +68,8 @@ export const goneRemedy = ({ name }: Placed, { state }: RepositoryState): Remedy
     : remedy`mount its disk or make it readable, or tell Coppice where you moved it (${coppice(`codebase add <new path> --name ${shellWord(name)}`)}); if it is gone for good: ${coppice(`codebase remove ${shellWord(name)} --force`)}`
 
 /**
- * Where a repository really is. Its record has a path without links, so another answer means that it, or a directory
- * above it, was moved and a link left behind. One that cannot be followed answers itself.
+ * The repository's real path. The recorded one has no links, so a different result means that it, or a directory above
+ * it, was moved and a link left behind. Returns `path` if it can't be resolved.
  */
 export const realPlace = (path: string): string => {
   try {
@@ -79,13 +79,13 @@ export const realPlace = (path: string): string => {
   }
 }
 
-/** Device, inode and time of birth of a git directory: they stay when it is renamed, and no copy has them. */
+/** Device, inode and birth time of a git directory: a rename keeps them, a copy doesn't. */
 export const inodeOf = (repoPath: string): string | undefined => {
   const found = lstatSync(repoPath, { bigint: true, throwIfNoEntry: false })
   return found?.isDirectory() === true ? `${found.dev}:${found.ino}:${birthOf(found)}` : undefined
 }
 
-/** A device's number may change with a reboot, so where the file system knows a birth, that and the inode decide. */
+/** A device number may change on reboot, so if the file system has birth times, inode and birth decide. */
 export const isSameInode = (a: string | undefined, b: string | undefined): boolean => {
   if (a === undefined || b === undefined) return false
   const [, inodeA, birthA] = a.split(':')

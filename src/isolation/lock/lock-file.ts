@@ -21,25 +21,25 @@ import { assertRegular, readUntrustedTextSync } from '../../process/files/read-u
 export type LockHolder = { readonly pid: number; readonly purpose: string; readonly since: number }
 
 export type LockFile = {
-  /** Takes it without waiting, or says that somebody has it */
+  /** Takes it without waiting; false if it is taken */
   readonly tryTake: () => boolean
-  /** Tells the holder that somebody waits */
+  /** Tells the holder that we are waiting */
   readonly markWanted: (now: number) => void
-  /** Whether somebody has tried to take it since we have it */
+  /** Whether somebody tried to take it since we got it */
   readonly wasWanted: () => boolean
-  /** Tells those who wait who has it. Advisory: nothing is decided by it */
+  /** Tells waiting processes who has it. Advisory only */
   readonly announce: (holder: LockHolder) => void
   readonly holder: () => LockHolder | undefined
-  /** Gives it back, if taken */
+  /** Releases it, if taken */
   readonly close: () => void
 }
 
 /**
  * The lock between processes: an exclusive SQLite transaction on `coppice.lock`, an empty file that is never deleted.
- * The kernel's lock under it dies with its holder, whatever killed it.
+ * The kernel releases it when its holder dies, for any reason.
  *
  * Do not open `coppice.lock` anywhere else in this process: a POSIX lock is lost as soon as any descriptor of the file
- * is closed. (stat and utimes go by the path, and so does creation with O_EXCL when it exists.)
+ * is closed. (stat and utimes use the path, and so does creation with O_EXCL if the file exists.)
  */
 export const openLockFile = (commonDir: string): LockFile => {
   const path = join(commonDir, 'coppice.lock')
@@ -59,15 +59,15 @@ export const openLockFile = (commonDir: string): LockFile => {
           opened = ensureFile(path, commonDir).ino
           database = new DatabaseSync(path, { timeout: 0 })
         }
-        // MEMORY, since a journal file would appear beside it even without a write. (OFF is refused: `defensive`.)
+        // MEMORY, since otherwise a journal file appears even without a write. (`defensive` refuses OFF.)
         database.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
         const file = statSync(path)
-        // A repository deleted and cloned anew while we waited has another lock file: ours keeps nobody out.
+        // If the repository was deleted and cloned again while we waited, our lock file excludes nobody.
         if (file.ino !== opened) shut()
         else {
           takenAt = file.mtimeMs
-          // A collected DatabaseSync closes its file. Work that waits for something nobody refers to any more is
-          // collected with all it holds, and the lock was free while its holder lived; a timer is always referred to.
+          // A garbage-collected DatabaseSync closes its file. Work that awaits something unreferenced is collected too,
+          // and once that released the lock while its holder was alive. A timer is always referenced.
           anchor = setInterval(() => database?.isOpen, ANCHOR_MS).unref()
         }
         return takenAt !== undefined
@@ -87,7 +87,7 @@ export const openLockFile = (commonDir: string): LockFile => {
     },
     announce: (holder) =>
       quietly(() => {
-        // Only the holder writes here, so one name will do, and what a crash left is overwritten.
+        // Only the holder writes here, so one name is enough; a crash's leftover is overwritten.
         createLike(`${infoPath}.new`, statSync(commonDir), OVERWRITE, JSON.stringify(holder))
         renameSync(`${infoPath}.new`, infoPath)
       }),
@@ -101,7 +101,7 @@ export const openLockFile = (commonDir: string): LockFile => {
   }
 }
 
-/** Long, since nothing is done then */
+/** Long, since it does nothing */
 const ANCHOR_MS = 3_600_000
 
 const ensureFile = (path: string, commonDir: string): Stats => {
@@ -118,15 +118,15 @@ const ensureFile = (path: string, commonDir: string): Stats => {
   return statSync(path)
 }
 
-/** Neither goes through a symbolic link or waits at a FIFO that somebody may have put there. */
+/** Neither follows a symbolic link or blocks on a FIFO that somebody may have put there. */
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
 const OVERWRITE =
   constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /**
- * For the owner alone, unless others may write in the repository's directory (core.sharedRepository): they need the lock
- * too, and locking needs the right to write, whatever our umask. Made by root, it belongs to whom the repository does:
- * else its owner could not lock it any more.
+ * Private to the owner, unless others may write to the repository's directory (core.sharedRepository): they need the
+ * lock too, and locking needs write permission, whatever our umask. If root creates it, it gets the repository's owner,
+ * who otherwise couldn't lock it.
  */
 const createLike = (path: string, dir: Stats, flags: number, text: string): void => {
   const fd = openSync(path, flags, 0o600)
@@ -155,7 +155,7 @@ const readHolder = (path: string): LockHolder | undefined => {
 
 const SQLITE_BUSY = 5
 
-/** Extended codes carry the primary one in their low byte. */
+/** The low byte of an extended code is the primary one. */
 const isBusy = (error: unknown): boolean =>
   error instanceof Error &&
   'errcode' in error &&
@@ -168,11 +168,11 @@ const unusable = (path: string, cause: unknown): AppError =>
     remedy: 'check that you can write to it; if it is damaged, delete it while Coppice is not running',
   })
 
-/** For what is only advice: a full disk or a file of another user must not stop the work. */
+/** For advisory writes: a full disk or another user's file must not stop the work. */
 const quietly = (act: () => void): void => {
   try {
     act()
   } catch {
-    // advice not given
+    // only advisory
   }
 }

@@ -11,12 +11,12 @@ import { openLockFile } from './lock-file.ts'
 import type { LockFile, LockHolder } from './lock-file.ts'
 
 export type LockOptions = {
-  /** What the lock is held for, in words that finish "waiting for …": other processes show it */
+  /** Why the lock is held, in words that finish "waiting for …"; other processes show it */
   readonly purpose: string
   readonly signal?: AbortSignal
-  /** Without it the wait has no end */
+  /** Without it, waits indefinitely */
   readonly timeoutMs?: number
-  /** Called once when the wait has become long enough to be explained */
+  /** Called once when the wait is long enough to explain */
   readonly onWait?: (holder: LockHolder | undefined) => void
 }
 
@@ -26,24 +26,24 @@ export type RepositoryLock = {
 
 export type RepositoryLockDependencies = {
   readonly clock: Clock
-  /** Between 0 and 1, for the jitter */
+  /** Between 0 and 1, for jitter */
   readonly random: () => number
 }
 
 /**
- * One at a time per repository: first a queue in this process, in order of arrival, then the lock file between processes.
- * One lock for the whole process: made once, in the composition root.
+ * One at a time per repository: first a queue in this process, in order of arrival, then the lock file between
+ * processes. Create only one per process, in the composition root.
  */
 export const createRepositoryLock = ({ clock, random }: RepositoryLockDependencies): RepositoryLock => {
   const queues = new Map<string, Queue>()
   const held = new AsyncLocalStorage<readonly Held[]>()
 
   const withRepositoryLock = async <T>(commonDir: string, options: LockOptions, work: () => Promise<T>): Promise<T> => {
-    // Synchronous, since the thread pool answers in any order, and the place in the queue is that of arrival.
+    // Synchronous: the thread pool answers in any order, and the queue must keep the order of arrival.
     const key = realpathSync.native(commonDir)
     const outer = held.getStore() ?? []
     if (outer.some((lock) => lock.key === key && lock.active)) {
-      // It would wait for itself for ever.
+      // It would wait for itself forever.
       throw new AppError('unexpected', `the lock of ${key} is already held by this flow (for ${options.purpose})`)
     }
     const queue = queues.get(key) ?? createQueue()
@@ -77,14 +77,14 @@ export const createRepositoryLock = ({ clock, random }: RepositoryLockDependenci
   return { withRepositoryLock }
 }
 
-/** `active` ends with the hold: what was started under the lock and goes on without it may take it anew. */
+/** `active` ends with the hold: work started under the lock that outlives it may take it again. */
 type Held = { readonly key: string; active: boolean }
 
 type Queue = {
   busy: boolean
   readonly waiting: (() => void)[]
   holder: LockHolder | undefined
-  /** Since when this process has had the lock without a pause */
+  /** Since when this process has held the lock continuously */
   sliceStart: number | undefined
   releasedAt: number
   /** Another process tried to take it while we had it */
@@ -121,17 +121,17 @@ const takeTurn = async (queue: Queue, wait: Wait): Promise<Turn> => {
   } catch (error) {
     const place = queue.waiting.indexOf(resolve)
     if (place >= 0) queue.waiting.splice(place, 1)
-    // Called up in the same moment as it gave up: the turn goes to the next one.
+    // It was called up just as it gave up: pass the turn on.
     else done()
     throw error
   }
 }
 
-/** Longest pause between two tries: what a hand-over between two busy processes costs. */
+/** Longest pause between two tries: what a hand-over between busy processes costs. */
 const LONGEST_PAUSE_MS = 25
 /**
- * A process with a full queue would hand the lock to itself for ever. After so long, and only if another one tried
- * meanwhile, it lets one pause go by. (Giving way every time would cost 64 short creations a second of idling.)
+ * A process with a full queue would pass the lock to itself forever. After this long, and only if another process tried
+ * meanwhile, it waits one pause. (Yielding every time would cost 64 short creations a second of idling.)
  */
 const SLICE_MS = 250
 
@@ -157,7 +157,7 @@ const takeFile = async (
 }
 
 type Wait = {
-  /** Settles with the promise, or fails as soon as the wait is called off or has lasted too long */
+  /** Settles with the promise, or fails as soon as the wait is cancelled or times out */
   readonly orFail: <T>(promise: Promise<T>) => Promise<T>
   readonly check: () => void
   readonly end: () => void

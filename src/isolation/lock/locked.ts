@@ -2,7 +2,7 @@ import type { Codebase } from '../../domain/environment.ts'
 import type { IsolationContext } from '../context.ts'
 import { assertRepository } from '../codebases/repository-place.ts'
 
-/** Holds the repository's lock for `work`; says what it is waiting for when that takes long. */
+/** Holds the repository's lock for `work`; reports what it waits for if that takes long. */
 export const locked = async <T>(
   context: Pick<IsolationContext, 'lock' | 'progress'>,
   codebase: Codebase,

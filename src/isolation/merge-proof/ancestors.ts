@@ -9,9 +9,9 @@ import { type OwnWork, ownWork } from './own-commits.ts'
 export type Answered = { readonly question: BranchQuestion; readonly answer: Merged }
 
 /**
- * Branches whose tip is in base's history: landed, or empty? Only a branch with commits of its own can have landed.
- * Both are safe for the commits; but what is merged is cleared away, and a branch made a minute ago must not be.
- * At most three processes for all of them.
+ * Branches whose tip is in base's history: landed, or empty? Only a branch with its own commits can have landed. The
+ * commits are safe either way, but merged branches get removed, and one made a minute ago must not be. At most three
+ * processes for all of them.
  */
 export const landedOrEmpty = async (inquiry: Inquiry, questions: readonly BranchQuestion[]): Promise<Answered[]> => {
   const found = questions.filter(neverMoved).map((question): Answered => ({ question, answer: { value: 'empty' } }))
@@ -20,7 +20,7 @@ export const landedOrEmpty = async (inquiry: Inquiry, questions: readonly Branch
   const { git, repo, base, signal } = inquiry
   const tips = moved.map(({ tip }) => tip)
   const line = await firstParentsDownTo(git, repo, base.sha, tips, { signal })
-  // What base took in by a merge was made on a branch; base itself only ever moves along its first parents.
+  // What base got through a merge was made on a branch; base itself moves only along its first parents.
   const beside = moved.filter(({ tip }) => !line.has(tip))
   found.push(...beside.map((question) => ({ question, answer: landed(inquiry) })))
   return [

@@ -15,8 +15,8 @@ const heads = 'refs/heads/'
 
 /**
  * Why nothing can be proven merged into this base. Work is merged into a branch: a tag or a commit may have been put
- * right on the work's own tip. With a remote the branch must be a remote's, which can be asked; without one a
- * remote-tracking ref is only a name that anybody can move.
+ * right on the work's own tip. With a remote the branch must be the remote's, which we can ask; without one, a
+ * remote-tracking ref is just a name anybody can move.
  */
 export const whyNoMergeTarget = (
   { remote }: Codebase,
@@ -30,15 +30,15 @@ export const whyNoMergeTarget = (
 export const branchesMadeBy = (environments: readonly IsolatedEnvironment[]): ReadonlySet<string> =>
   new Set(environments.filter(({ branchOrigin }) => branchOrigin === 'created').map(({ branch }) => branch))
 
-/** Of live environments and of those that can be restored: work in progress, never a base. */
+/** Of live and restorable environments: work in progress, never a base. */
 const branchesMade = async (context: IsolationContext, codebase: Codebase): Promise<ReadonlySet<string>> => {
   const removed = (await restorePointsOf(context, codebase)).map(({ contents }) => contents.environment)
   return branchesMadeBy([...(await context.store.environments.live(codebase.id)), ...removed])
 }
 
 /**
- * Which of these branches, all within base or equal to it, may be there for another reason than a merge: base was
- * created from them. Anybody can create a local branch on a worktree's tip, and it proves nothing.
+ * The branches, all within base or equal to it, that may be there without a merge: base was created from them. Anybody
+ * can create a local branch on a worktree's tip; it proves nothing.
  */
 export const doubtsAbout = async (
   context: IsolationContext,
@@ -75,7 +75,7 @@ const createdFrom = async (
   const doubted = (some: readonly BranchQuestion[], kind: BaseDoubt) =>
     new Map(some.map((one) => [one.branch, { kind, base: branch }]))
   const [first, ...later] = await branchReflog(repo, branch)
-  // The earliest commit that base is known to have been on.
+  // The earliest known commit of base.
   const earliest = first?.from ?? first?.to
   if (first === undefined || earliest === undefined) {
     const unmerged = await withoutMergeCommit(context, codebase, base, questions, options)
@@ -99,7 +99,7 @@ const createdFrom = async (
 
 type BaseDoubt = 'base-without-reflog' | 'base-untouched' | 'base-created-from-it' | 'base-reflog-too-short'
 
-/** Those with this commit among their own: base was created from an earlier state of them. */
+/** Those that own this commit: base was created from an earlier state of them. */
 const withOwnCommit = async (
   git: Git,
   repo: Repo,
@@ -113,12 +113,12 @@ const withOwnCommit = async (
   return known.filter(({ start, tip }) => after.has(tip) && start !== undefined && !after.has(start))
 }
 
-/** More own commits than this are not compared, and nothing is proven. */
+/** With more own commits than this, nothing is compared or proven. */
 const mostOwnCommits = 10_000
 
 /**
- * Where the reflog does not say how their commits came into base, only a merge or squash commit does: a branch that was
- * created from them, or fast-forwarded to them, has their commits on its first-parent line.
+ * If the reflog doesn't say how their commits got into base, only a merge or squash commit proves it: a branch created
+ * from them, or fast-forwarded to them, has their commits on its first-parent line.
  */
 const withoutMergeCommit = async (
   { git }: Pick<IsolationContext, 'git'>,

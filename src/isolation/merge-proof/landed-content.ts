@@ -7,10 +7,10 @@ import { mapInPairs } from '../map-concurrent.ts'
 import type { BranchQuestion, Inquiry } from './merge-question.ts'
 import { squashOf } from './squash.ts'
 
-/** `proof` undefined: asked, and not proven. */
+/** `proof` undefined: checked, not proven. */
 export type Tried = { readonly proof: Proven | undefined } | { readonly failed: unknown }
 
-/** Branches that have gone apart from base: did their content get there by another way? */
+/** Branches that have diverged from base: did their content get there in another way? */
 export const contentLanded = async (
   inquiry: Inquiry,
   questions: readonly BranchQuestion[],
@@ -22,7 +22,7 @@ export const contentLanded = async (
   const cases = questions.map((question, i) => ({ question, fork: forks[i], merge: merges.get(question.tip) }))
   return mapInPairs(cases, async ({ question, fork, merge }) => {
     if (fork === undefined || 'failed' in fork) return { question, tried: { failed: fork?.failed } }
-    // Histories that never met: only the same tree could be a proof, and that has been asked.
+    // Unrelated histories: only the same tree could be a proof, and that was checked.
     if (!isRelated(fork)) return { question, tried: { proof: undefined } }
     if (merge === undefined || 'failed' in merge) return { question, tried: { failed: merge?.failed } }
     const proof = await orFailed(() =>
@@ -48,7 +48,7 @@ const forksOf = ({ git, repo, base, signal }: Inquiry, tip: Sha): Promise<Sha[]>
 const isRelated = (fork: OrFailed<readonly Sha[]> | undefined): boolean =>
   fork !== undefined && 'value' in fork && fork.value.length > 0
 
-/** All in one process; if that fails, each alone, so that only the one that git stumbles over stays unanswered. */
+/** All in one process; if that fails, each alone, so that only the one git fails on stays unanswered. */
 const mergeAll = async (
   { git, repo, base, signal }: Inquiry,
   tips: readonly Sha[],
@@ -85,7 +85,7 @@ const prove = async (inquiry: Inquiry, tip: Sha, { forks, merge, baseTree }: Evi
 
 const listBytes = 16 * 1024 * 1024
 
-/** The paths that the branch changed; undefined when they are too many to look at. */
+/** The paths that the branch changed; undefined if there are too many to compare. */
 const pathsOf = async (
   { git, repo, signal }: Inquiry,
   tip: Sha,
@@ -102,9 +102,9 @@ const pathsOf = async (
 
 /**
  * "Changes nothing" must come from comparing text at the same path. An attribute `merge=union` or `merge=ours` in the
- * repository's own `info/attributes`, which an agent can write, lets a change vanish in a merge without a conflict. And
- * git guesses renames: of two identical files that base deleted it may take either for the origin of a third, so a path
- * that only one side has is no proof.
+ * repository's `info/attributes`, which an agent can write, drops a change in a merge without a conflict. And git
+ * guesses renames: of two identical files that base deleted it may pick either as the origin of a third, so a path that
+ * only one side has proves nothing.
  */
 const mergedByText = async (
   { git, repo, base, signal }: Inquiry,

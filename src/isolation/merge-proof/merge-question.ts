@@ -7,15 +7,15 @@ import type { Base } from '../codebases/base-branch.ts'
 export type BranchQuestion = {
   readonly branch: BranchName
   readonly tip: Sha
-  /** Where its own commits begin; undefined when that is not known. */
+  /** Where its own commits begin; undefined if unknown. */
   readonly start: Sha | undefined
-  /** It came with commits that others made (a pull request's), which its reflog cannot show. */
+  /** It started with others' commits (a pull request's), which its reflog can't show. */
   readonly borrowed?: boolean
-  /** The branch on the remote that it pushes to, if that has another name. */
+  /** The remote branch that it pushes to, if that has another name. */
   readonly pushesTo?: string | undefined
-  /** Where the branch's reflog is; undefined: in the codebase's repository. */
+  /** Where the branch's reflog is (default: the codebase's repository). */
   readonly log?: Repo | undefined
-  /** The branch that was base when the environment was made. */
+  /** The base branch when the environment was created. */
   readonly startedFrom?: string | undefined
 }
 
@@ -28,13 +28,13 @@ export const questionAbout = (
   tip,
   start: startSha,
   borrowed: prNumber !== undefined,
-  // A review pushes nowhere: the branch that it names is a fork's.
+  // A review pushes nowhere: the branch it names is a fork's.
   pushesTo: branch === `pr-${prNumber}-review` ? undefined : prBranch,
   startedFrom: baseBranch,
   log,
 })
 
-/** Its own tip, here or on any remote, is no base that it could have landed on. */
+/** A branch can't have landed on its own tip, here or on any remote. */
 export const isItsOwnBase = ({ branch, pushesTo }: BranchQuestion, { ref }: Pick<Base, 'ref'>): boolean =>
   [branch, pushesTo].some(
     (name) =>
@@ -42,11 +42,10 @@ export const isItsOwnBase = ({ branch, pushesTo }: BranchQuestion, { ref }: Pick
       (ref === `refs/heads/${name}` || (ref.startsWith('refs/remotes/') && ref.endsWith(`/${name}`))),
   )
 
-/** What one look at the commits is about. */
 export type Inquiry = CallOptions & {
   readonly git: Git
   readonly repo: Repo
   readonly base: Base
-  /** Where the tips stand to base, if that has been asked already. */
+  /** How far the tips are from base, if already known. */
   readonly positions?: ReadonlyMap<Sha, AheadBehind> | undefined
 }

@@ -12,16 +12,16 @@ import { questionAbout } from './merge-question.ts'
 import { mergedMany } from './merged.ts'
 import { repoOf } from '../codebases/repo-of.ts'
 
-/** How an environment stands towards base, without looking into its files. */
+/** Whether an environment is merged, without looking at its files. */
 export type MergeStatus = {
   readonly environment: IsolatedEnvironment
   readonly merged: Merged
   readonly tip: Sha | undefined
-  /** Newest of what the record says and the branch's last commit. */
+  /** The later of the record's time and the branch's last commit. */
   readonly lastActivityAt: number
 }
 
-/** For all live environments of a codebase, with a constant number of git processes where nothing changed. */
+/** For all live environments of a codebase. Uses a constant number of git processes if nothing changed. */
 export const mergeStatuses = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -54,10 +54,10 @@ const mergeStatusesOf = async (
 ): Promise<MergeStatus[]> => {
   const { refs: tipRefs, logs, problems } = await broughtTips(context, codebase, environments)
   const names = [...tipRefs.values()]
-  // Many names on a command line would one day be too many; all branches in one answer are not.
+  // Many names may not fit on a command line; listing all branches always works.
   const repo = repoOf(codebase)
   const all = listRefs(context.git, repo, names.length > 50 ? ['refs/heads/', 'refs/coppice/'] : names)
-  // One ref whose commit is gone makes git refuse the whole list; the others still have an answer.
+  // One ref whose commit is gone makes git refuse the whole list; ask for each alone.
   const listed = await all.catch(async () => {
     const alone = await mapInPairs(names, (name) => listRefs(context.git, repo, [name]).catch(() => []))
     return alone.flat()
@@ -76,7 +76,7 @@ const mergeStatusesOf = async (
   }))
 }
 
-/** What was committed since the ref was brought up to date would not be judged. */
+/** If the ref is out of date, newer commits would not be judged. */
 const mergedOf = (
   { branch }: IsolatedEnvironment,
   problem: string | undefined,

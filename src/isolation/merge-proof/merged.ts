@@ -17,22 +17,22 @@ import { mapInPairs } from '../map-concurrent.ts'
 import { contentLanded } from './landed-content.ts'
 import { type BranchQuestion, type Inquiry, isItsOwnBase } from './merge-question.ts'
 
-/** Asks the forge about the branch; undefined when it knows nothing. */
+/** Asks the forge about the branch; undefined if it doesn't know. */
 export type Forge = (
   question: BranchQuestion,
 ) => Promise<{ readonly merged: boolean; readonly headSha: string } | undefined>
 
 export type MergedOptions = CallOptions & {
   readonly forge?: Forge
-  /** Where the tips stand to base, if the caller has asked already. */
+  /** How far the tips are from base, if already known. */
   readonly positions?: ReadonlyMap<Sha, AheadBehind>
 }
 
 /**
- * Has each branch landed on base, and by which proof? Where git can answer for all branches at once it is asked once;
- * only branches that are still open after that cost processes of their own, and their answers are kept: they are facts
- * about commits. Not kept: whether a branch within base's history is empty, since that hangs on its reflog, which moves
- * without the commits moving (it costs a constant few processes); *cannot tell*; and the forge's word.
+ * Has each branch landed on base, and by which proof? Questions that git can answer for all branches at once are asked
+ * once; only branches still open after that cost processes each, and their answers are cached, being facts about
+ * commits. Not cached: whether a branch within base's history is empty, which depends on its reflog and can change
+ * without the commits (a constant few processes); *cannot tell*; and the forge's answer.
  */
 export const mergedMany = async (
   context: IsolationContext,
@@ -67,7 +67,7 @@ export const mergedMany = async (
 type Found = {
   readonly question: BranchQuestion
   readonly answer: Merged
-  /** It follows from the commits alone. */
+  /** It depends only on the commits. */
   readonly lasting: boolean
 }
 
@@ -77,7 +77,7 @@ const askAll = async (inquiry: Inquiry, questions: readonly BranchQuestion[]): P
     return await askTogether(inquiry, questions)
   } catch (error) {
     const [only] = questions
-    // One branch that git stumbles over must not take the others' answers with it.
+    // One branch that git fails on must not cost the others their answers.
     if (questions.length > 1) return (await mapInPairs(questions, (question) => askAll(inquiry, [question]))).flat()
     return only === undefined ? [] : [{ question: only, answer: cannotTell(error), lasting: false }]
   }
@@ -99,7 +99,7 @@ const askTogether = async (inquiry: Inquiry, questions: readonly BranchQuestion[
   for (const question of outside) {
     const same = trees.get(question.tip) === baseTree
     if (same) settled.push(yes(question, { proof: 'same-tree', base: base.name }))
-    // Base has nothing that the branch lacks: merging it is a fast-forward to another tree, and there is no squash.
+    // Base has nothing that the branch lacks: merging would fast-forward to another tree, so there is no squash.
     else if (positionOf(positions, question).behind === 0) settled.push(no(question, aheadOf(question)))
     else open.push(question)
   }
@@ -160,7 +160,7 @@ const keep = async (
   await store.mergeAnswers.keepOnly(codebase.id, base.sha)
 }
 
-/** The forge's word counts only for this very tip: a branch that went on after its pull request was merged is not. */
+/** Trust the code host only if it merged exactly this commit; a branch with later commits is not merged. */
 const askForge = async (
   forge: Forge,
   questions: readonly BranchQuestion[],
@@ -172,7 +172,7 @@ const askForge = async (
     return value === 'no' || value === 'cannot-tell'
   })
   await mapInPairs(open, async (question) => {
-    // A forge that cannot be reached takes no answer away that git has given.
+    // If the forge can't be reached, git's answer stays.
     const said = await forge(question).catch(() => undefined)
     if (said?.merged !== true || said.headSha !== question.tip) return
     answers.set(question.branch, { value: 'yes', proof: 'forge', base: base.name, commit: question.tip })

@@ -1,17 +1,17 @@
 import type { Sha } from '../../domain/names.ts'
 import type { ReflogEntry } from '../../git/reflog.ts'
 
-/** What a branch's reflog says about commits of its own. */
+/** What a branch's reflog says about its own commits. */
 export type OwnWork = {
-  /** Commits that were made on the branch, newest first. */
+  /** Commits made on the branch, newest first. */
   readonly made: readonly Sha[]
-  /** Every move from the start to the tip is there and understood, so what is not in `made` was not made. */
+  /** Every move from the start to the tip is there and understood, so `made` is complete. */
   readonly complete: boolean
 }
 
 /**
- * A branch that was merely fast-forwarded along base and one whose work base was fast-forwarded to look the same in the
- * graph. The reflog tells them apart by what each move was: `commit: …` made something, `merge x: Fast-forward` did not.
+ * A branch that was only fast-forwarded along base, and one that base was fast-forwarded to, look the same in the
+ * graph. The reflog distinguishes them by each move: `commit: …` made something, `merge x: Fast-forward` did not.
  */
 export const ownWork = (moves: readonly ReflogEntry[], start: Sha | undefined, tip: Sha): OwnWork => {
   const made: Sha[] = []
@@ -28,7 +28,7 @@ const kindOf = ({ from, to, message }: ReflogEntry): 'made' | 'moved' | 'unknown
   if (from === to) return 'moved'
   if (/^(?:commit(?: \([a-z-]+\))?|cherry-pick|revert|am)(?::|$)/.test(message)) return 'made'
   if (/: Merge made by /.test(message)) return 'made'
-  // A rebase without commits of one's own ends on the very commit it was put onto.
+  // A rebase without own commits ends on the very commit it was rebased onto.
   const onto = /\((?:finish)\): \S+ onto ([0-9a-f]+)$/.exec(message)?.[1]
   if (onto !== undefined) return onto === to ? 'moved' : 'made'
   if (/: (?:Fast-forward|fast-forward)$/.test(message)) return 'moved'
@@ -38,7 +38,7 @@ const kindOf = ({ from, to, message }: ReflogEntry): 'made' | 'moved' | 'unknown
   return 'unknown'
 }
 
-/** From the branch's making, or from its start, to the tip without a gap: reflogs expire, and tools move refs without. */
+/** No gap from the branch's creation, or its start, to the tip: reflogs expire, and tools move refs without logging. */
 const unbroken = (moves: readonly ReflogEntry[], start: Sha | undefined, tip: Sha): boolean => {
   const first = moves[0]
   const last = moves.at(-1)

@@ -14,14 +14,14 @@ import { broughtTips } from '../provider-of.ts'
 import { questionAbout } from './merge-question.ts'
 import { type Forge, mergedMany } from './merged.ts'
 
-/** Where each environment's branch stands to base. */
+/** How each environment's branch relates to base. */
 export type Positions = {
   readonly tips: ReadonlyMap<EnvironmentId, Ref>
   readonly positions: ReadonlyMap<Sha, AheadBehind>
   readonly merged: ReadonlyMap<BranchName, Merged>
 }
 
-/** For a list: one that cannot be judged says so, and the others have their answers. */
+/** For a list: one that can't be judged says so; the others still get answers. */
 export const positionsOf = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -64,7 +64,7 @@ export const positionsOf = async (
 
 const unknown = (message: string): Merged => ({ value: 'cannot-tell', why: { kind: 'failed', message } })
 
-/** The tips come with the first question about base: one process instead of two. */
+/** Lists the tips with the first query about base: one process, not two. */
 const listing = (
   { git }: Pick<IsolationContext, 'git'>,
   repo: Repo,
@@ -82,7 +82,7 @@ const listing = (
   }
 }
 
-/** undefined when git stumbled over one of them: then each is asked for itself, by those who need the answer. */
+/** undefined if git failed on one of them: callers that need the answer then ask for each alone. */
 const countAll = async (
   { git }: Pick<IsolationContext, 'git'>,
   repo: Repo,

@@ -5,15 +5,15 @@ import { type Merge, mergeTrees, pathsWithMergeDriver } from '../../git/merge-tr
 import { treesOf } from '../../git/trees.ts'
 import type { Inquiry } from './merge-question.ts'
 
-/** Beyond these the search costs more than its answer is worth: not proven, so the branch stays. */
+/** Beyond these the search costs too much: not proven, so the branch stays. */
 const caps = { commits: 5_000, listBytes: 16 * 1024 * 1024, comparisons: 50 }
 
 export type Branch = { readonly fork: Sha; readonly tip: Sha; readonly paths: ReadonlySet<string> }
 
 /**
- * The commit on base that brought the whole branch, if there is one and base still stands by it. Its tree must be what
- * merging the branch into its parent gives, so the lines are where the branch has them: a patch that is compared without
- * its positions also fits another, identical block of the file.
+ * The commit on base that brought the whole branch, if any, and if base still has that change. Its tree must equal the
+ * result of merging the branch into its parent, so that line positions match: a patch compared without positions also
+ * fits another, identical block of the file.
  */
 export const squashOf = async (inquiry: Inquiry, branch: Branch): Promise<Sha | undefined> => {
   const { git, repo, base, signal } = inquiry
@@ -21,7 +21,7 @@ export const squashOf = async (inquiry: Inquiry, branch: Branch): Promise<Sha | 
   const list = { maxBytes: caps.listBytes, signal }
   const own = await changesBetween(git, repo, fork, tip, list)
   if (own === undefined || own.length === 0) return undefined
-  // A commit that brings the whole branch touches each of its paths, so it is enough to look at those that touch one.
+  // A commit that brings the whole branch touches all of its paths, so commits that touch one of them are enough.
   const path = own.map((change) => change.path).find(isPlain)
   const range = { from: fork, to: base.sha, path, maxCommits: caps.commits }
   const commits = await commitsTouching(git, repo, range, list)
@@ -31,20 +31,20 @@ export const squashOf = async (inquiry: Inquiry, branch: Branch): Promise<Sha | 
   return found
 }
 
-/** A path that survives as an argument whatever its bytes are. */
+/** A path that is safe as an argument. */
 const isPlain = (path: string): boolean => /^[\x20-\x7e]+$/.test(path)
 
 type Candidate = {
   readonly sha: Sha
   readonly parent: Sha
-  /** By its paths it can have brought the branch, or taken it back; `exactly`: the very same blobs. */
+  /** By its paths it may have brought the branch, or reverted it; `exactly`: the same blobs. */
   readonly brings: 'maybe' | 'exactly' | 'no'
   readonly takesBack: 'maybe' | 'exactly' | 'no'
 }
 
 /**
- * Newest first, the first commit that either brings the branch or takes it back decides: a change that landed and was
- * reverted is not merged, one that landed again after that is.
+ * From the newest, the first commit that brings the branch or reverts it decides: a change that landed and was reverted
+ * isn't merged; if it landed again after that, it is.
  */
 const newestOfEither = async (
   inquiry: Inquiry,
@@ -71,7 +71,7 @@ const candidate = (own: readonly Change[], { sha, parents, changes }: CommitChan
   return brings === 'no' && takesBack === 'no' ? undefined : { sha, parent, brings, takesBack }
 }
 
-/** Two processes for all candidates, and one for the attributes. */
+/** Two processes for all candidates, one for the attributes. */
 const compareByMerging = async (
   { git, repo, signal }: Inquiry,
   { tip, paths }: Branch,
@@ -97,7 +97,7 @@ const compareByMerging = async (
   )
 }
 
-/** Both sides come sorted by path, as git keeps its trees. */
+/** Both sides are sorted by path, as in git's trees. */
 const likeness = (own: readonly Change[], other: readonly Change[]): 'maybe' | 'exactly' | 'no' => {
   const pairs = own.map((change, i) => ({ change, match: other[i] }))
   const sameShape = ({ change, match }: (typeof pairs)[number]): boolean =>
@@ -116,8 +116,8 @@ const reversed = (change: Change): Change => ({
 })
 
 /**
- * A revert need not be the exact opposite: other work may have moved the lines around it. Two more signs: a path is
- * again what it was before the branch, or a later commit says that it reverts this one.
+ * A revert need not be the exact opposite: other work may have moved the lines around it. Also check whether a path is
+ * again as before the branch, or a later commit says that it reverts this one.
  */
 const wentBack = async (
   { git, repo, base, signal }: Inquiry,

@@ -11,13 +11,13 @@ import { givenUpName, isGivenUpDirectory } from './given-up.ts'
 import { managedRoot, trashBeside, trashDirectory } from '../paths.ts'
 import { remedy, shell } from '../../domain/remedy.ts'
 
-/** What a removal under way may still want back lies under its own id; what nobody wants back is called this. */
+/** Prefix of what nobody needs back; what a removal in progress may still need is named by its id alone. */
 const gone = 'gone-'
 
-/** Where it may be: in the root's trash, or beside it where its own directory is a mount that no rename can leave. */
+/** In the root's trash, or beside the directory if that is on a mount which no rename can leave. */
 const trashesOf = (root: string, path: string): string[] => [trashDirectory(root), trashBeside(path)]
 
-/** Moves a directory out of the way on its own mount: one rename, undone by one rename. */
+/** Moves a directory away on its own mount: one rename, undone by one rename. */
 export const moveToTrash = async (root: string, path: string, id: string): Promise<string> => {
   for (const trash of trashesOf(root, path)) {
     await mkdir(trash, { recursive: true, mode: 0o700 })
@@ -42,7 +42,7 @@ const notADirectory = (trash: string): AppError =>
     remedy: remedy`move it aside: ${shell(`mv ${shellWord(trash)} <elsewhere>`)}`,
   })
 
-/** What a removal moved to the trash and has not given up; undefined when it is not there. */
+/** What a removal moved to the trash and hasn't given up; undefined if it isn't there. */
 export const findInTrash = async (root: string, path: string, id: string): Promise<string | undefined> => {
   for (const place of trashesOf(root, path).map((trash) => join(trash, id))) {
     if ((await unlessMissing(lstat(place))) !== undefined) return place
@@ -50,7 +50,7 @@ export const findInTrash = async (root: string, path: string, id: string): Promi
   return undefined
 }
 
-/** From here on the bytes may go at any time. Harmless when it was done before. Undefined: there is nothing to delete. */
+/** From here on the files may be deleted at any time. Idempotent. Undefined: nothing to delete. */
 export const giveUp = async (root: string, path: string, id: string): Promise<string | undefined> => {
   const from = await findInTrash(root, path, id)
   if (from === undefined) return findGivenUp(root, path, id)
@@ -69,11 +69,11 @@ const findGivenUp = async (root: string, path: string, id: string): Promise<stri
   return undefined
 }
 
-/** Straight into the trash without a way back: only for what was never anybody's. */
+/** Straight to the trash, with no way back: only for what was never anybody's. */
 export const discardDirectory = async (root: string, path: string, id: string): Promise<string> =>
   moveToTrash(root, path, await givenUpName(gone, id, path))
 
-/** What the background deletion may delete: something that we gave up in a trash of ours, nothing else. */
+/** The background deletion may delete only what we gave up in a trash of ours. */
 export const isGivenUp = async ({ host }: Pick<IsolationContext, 'host'>, path: string): Promise<boolean> => {
   const trash = dirname(path)
   const root = (await managedRoot(path, host)) ?? (await managedRoot(trash, host))
@@ -82,7 +82,7 @@ export const isGivenUp = async ({ host }: Pick<IsolationContext, 'host'>, path: 
   return (await isGivenUpDirectory(gone, path)) && leaveLiveWorktree(Buffer.from(path)) === undefined
 }
 
-/** Everything that lies in the trash of a root, or beside worktrees of it. */
+/** Everything in the trash of a root, or beside its worktrees. */
 export const listTrash = async (root: string): Promise<string[]> => {
   const directories = (await unlessMissing(readdir(root, { withFileTypes: true }))) ?? []
   const beside = directories.filter((entry) => entry.isDirectory()).map(({ name }) => join(root, name, '.trash'))
@@ -93,7 +93,7 @@ export const listTrash = async (root: string): Promise<string[]> => {
   return found
 }
 
-/** None of a link, or of what we may not read: that is no trash of ours. */
+/** Empty for a link or an unreadable directory: that isn't our trash. */
 const namesIn = async (trash: string): Promise<string[]> => {
   try {
     return (await lstat(trash)).isDirectory() ? await readdir(trash) : []
@@ -103,7 +103,7 @@ const namesIn = async (trash: string): Promise<string[]> => {
   }
 }
 
-/** Deletes, in the background, what was given up. Answers how many directories that is. */
+/** Deletes, in the background, what was given up. Returns how many directories. */
 export const emptyTrash = async (
   context: Pick<IsolationContext, 'host' | 'deleteInBackground'>,
   root: string,

@@ -21,7 +21,7 @@ import { coppice, type Remedy, remedy, shell } from '../../../domain/remedy.ts'
 
 /**
  * Tracks a worktree that a person or another tool made. Nothing on disk changes, now or later: removing an adopted
- * environment stops tracking it. One of our own becomes the user's when a person claims it.
+ * environment only untracks it. One of our own becomes the user's when a person claims it.
  */
 export const adoptWorktree = (
   context: IsolationContext,
@@ -38,7 +38,7 @@ export const adoptWorktree = (
     const trust = await trustOf(context, codebase, { branch, adminName }, request)
     const environment = { ...adopted(context, codebase, { branch, adminName, path: real }, request), trust }
     await context.failpoint('adopt.intent')
-    // Adopting changes nothing but our own records: one transaction, so there is nothing to finish or to undo.
+    // Adopting only changes our own records: one transaction, so there is nothing to finish or undo.
     await context.store.transaction(async (store) => {
       const inserted = await store.environments.insert(environment, undefined)
       if (inserted.outcome !== 'inserted')
@@ -51,7 +51,7 @@ export const adoptWorktree = (
     return environment
   })
 
-/** A person or another tool made it, perhaps from a fork's pull request: it has to be proven like everything else. */
+/** Somebody made it, perhaps from a fork's pull request: its origin must be proven like any other. */
 const trustOf = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -65,7 +65,7 @@ const trustOf = async (
   return (await contentTrust(context, codebase, { tip, branch, gitDir })).trust
 }
 
-/** By its token first: a worktree that was moved is the same environment, whatever row has that path. */
+/** By its token first: a moved worktree is the same environment, whichever row has that path. */
 const knownAt = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -77,7 +77,7 @@ const knownAt = async (
   throw new AppError('not-adoptable', `${path} is a worktree of another repository`)
 }
 
-/** From now on it is as if it had been adopted: nothing in Coppice deletes it or its branch. */
+/** From now on it counts as adopted: Coppice never deletes it or its branch. */
 const handOver = async (
   context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
@@ -130,7 +130,7 @@ const examine = async (
   return { branch: toBranchName(branch), adminName: record.name }
 }
 
-/** Never `git worktree repair`, which would give two worktrees that changed places each other's branch. */
+/** Never suggest `git worktree repair`: two worktrees that swapped places would swap branches. */
 const misplaced = async (path: string, real: string, { dir, worktreePath }: AdminDir): Promise<AppError> => {
   const there = worktreePath === undefined ? undefined : await readWorktreeLink(worktreePath).catch(() => undefined)
   if (worktreePath !== undefined && there === dir) {
@@ -143,7 +143,7 @@ const misplaced = async (path: string, real: string, { dir, worktreePath }: Admi
   })
 }
 
-/** What Coppice is making or taking away is nobody's to adopt, wherever it lies and whatever it is called. */
+/** Nobody may adopt what Coppice is creating or removing, whatever its path or name. */
 const assertNotInternal = async (
   context: Pick<IsolationContext, 'store'>,
   codebase: Codebase,

@@ -11,8 +11,8 @@ import type { ResolveRequest } from '../../resolution.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 
 /**
- * A linked worktree of this very repository, at the path the new one would get, or, for a PR, on the PR's branch or on
- * the suggested one (exact, then with `/` and `-` made equal). The main working tree has no record and is never found.
+ * A linked worktree of this very repository, at the path the new one would get or, for a PR, on the PR's branch or the
+ * suggested one (exact, then treating `/` and `-` as equal). The main working tree has no record and is never found.
  */
 export const findAdoptable = async (
   context: IsolationContext,
@@ -30,7 +30,7 @@ export const findAdoptable = async (
       (await context.store.environments.liveByPath(context.host, path)) ??
       (await environmentAt(context, codebase, path))
     if (environment === undefined) return { kind: 'untracked', path }
-    // Found by its path alone it is another work's (`feature/x` beside `feature-x`); on the PR's branch it is shared.
+    // Found by path alone, it is another work's (`feature/x` beside `feature-x`); on the PR's branch it is shared.
     if (onItsBranch.includes(record) && environment.codebaseId === codebase.id)
       return { kind: 'environment', environment }
   }
@@ -58,7 +58,7 @@ const wantedPath = async (
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   const own = work.type === 'pr' && hints.isForkPR !== true ? hints.prBranch : undefined
   if (own !== undefined && branchNameProblem(own) !== undefined) return undefined
-  // A fork's PR and a PR of unknown branch get the tree of a review.
+  // A fork's PR and a PR of unknown branch get a review's tree.
   const named = work.type === 'pr' && own === undefined ? toWork('review', work.id) : work
   const branch = request.branch ?? (own === undefined ? branchForWork(named, context.clock()) : toBranchName(own))
   return pathCandidates(root, codebase.name, branch)[0]

@@ -15,7 +15,7 @@ import { presenceOf, treeOfMissing } from './presence.ts'
 import { claimSpare, takeSpare } from './spare.ts'
 import { undoSteps } from './undo-creation.ts'
 
-/** A linked worktree: git keeps a record of it in the codebase's own repository, which has its branch and its commits. */
+/** A linked worktree: the codebase's own repository has its branch, its commits and git's record of it. */
 export const linkedWorktree: CheckoutKind = {
   name: 'worktree',
   sharesRefs: true,

@@ -24,17 +24,17 @@ export const pathsOf = ({ path, spare }: CreationRecord): string[] => [
   ...(spare === undefined ? [] : [spare.path]),
 ]
 
-/** Somebody moved it with git while it was being made: it is theirs now, with whatever they did in it. */
+/** Somebody moved it with git while it was being created: it is theirs now, with all its changes. */
 export const wasTaken = async ({ dir, worktreePath }: AdminDir, ours: readonly string[]): Promise<boolean> =>
   worktreePath !== undefined && !ours.includes(worktreePath) && (await readWorktreeLink(worktreePath)) === dir
 
-/** Takes our lock and our token off a record, so that nothing of ours ever counts it as its own again. */
+/** Removes our lock and token from a record, so that we never treat it as ours again. */
 export const leaveToUser = async (dir: string): Promise<void> => {
   if ((await readLock(dir))?.startsWith('coppice: ') === true) await clearLock(dir)
   await clearToken(dir)
 }
 
-/** Git's record that this very operation made, known by the reason in its lock; or the spare it had taken. */
+/** The record that this very operation made, recognised by its lock reason; or the spare it had taken. */
 export const findRecord = async (
   codebase: Codebase,
   entry: JournalEntry,
@@ -49,11 +49,11 @@ export const findRecord = async (
     if (record.lockReason !== undefined && reasons.includes(record.lockReason)) return record
     if (entry.environmentId !== undefined && (await readToken(record.dir)) === entry.environmentId) return record
     if (record.name === data.spare?.adminName) return record
-    // Git takes its lock away before it cleans up after itself, and can be killed in between.
+    // Git removes its lock before it cleans up, and can be killed in between.
     const fresh = record.worktreePath === data.path && !data.adminNamesBefore.includes(record.name)
     if (fresh && (await isOurDirectory(data))) return record
   }
-  // Killed between making the record's directory and writing its reason: an empty record of our leaf's name.
+  // Killed after making the record's directory but not its reason: an empty record of our leaf's name.
   const unnamed = records.find(
     (record) =>
       record.worktreePath === undefined &&
@@ -68,7 +68,7 @@ export const findRecord = async (
 
 const digits = '0123456789'
 
-/** Does git's record have all that makes it one? Over one that has not, even `git rev-list` in the repository dies. */
+/** Whether git's admin directory is complete. An incomplete one makes even `git rev-list` fail. */
 export const isWholeRecord = async (dir: string): Promise<boolean> => {
   const read = (name: string): Promise<string | undefined> =>
     readUntrustedText(join(dir, name), { maxBytes: maxLineBytes })
@@ -76,13 +76,13 @@ export const isWholeRecord = async (dir: string): Promise<boolean> => {
   return commondir?.trim() === '../..' && /\/\.git\s*$/.test(gitdir ?? '') && (await readHead(dir)) !== undefined
 }
 
-/** The directory that was made: known by its own number, or by its link to the record that was made. */
+/** The directory that was made, recognised by its inode or by its link to that record. */
 export const findDirectory = async (admin: AdminDir | undefined, data: CreationRecord): Promise<string | undefined> => {
   if (await isOurDirectory(data)) return data.path
   if (admin === undefined) return undefined
   for (const path of pathsOf(data)) {
     if ((await readWorktreeLink(path)) === admin.dir) return path
-    // Git died while it wrote the link: the record names the directory, and the link is the beginning of the right one.
+    // Git died while writing the link: the record names the directory, and the link is the start of the right one.
     const link =
       admin.worktreePath === path ? await readUntrustedText(join(path, '.git'), { maxBytes: maxLineBytes }) : undefined
     if (link !== undefined && `gitdir: ${admin.dir}\n`.startsWith(link)) return path

@@ -7,7 +7,7 @@ import type { FollowedRename } from '../../provider.ts'
 import { followRename, type FollowOptions } from '../checkout/follow-rename.ts'
 import { presenceOf } from './presence.ts'
 
-/** The same for many; starts no program where nothing was renamed. One that cannot be looked at stays as recorded. */
+/** Starts no process if nothing was renamed. One that can't be inspected stays as recorded. */
 export const followRenames = async (
   context: Pick<IsolationContext, 'store' | 'git' | 'log' | 'host'>,
   codebase: Codebase,

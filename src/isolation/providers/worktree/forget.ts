@@ -15,7 +15,7 @@ import { readRemovalData, unreadableEntry } from '../../../domain/journal-data.t
 import { areAllThere, recordFiles } from '../checkout/restore-point/record-files.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 
-/** The point of no return: git's record goes. Journaled, since git may go on when we are gone. */
+/** The point of no return: deletes git's record. Journaled, since git may outlive us. */
 export const forgetRecord = async (
   context: Pick<IsolationContext, 'store' | 'git' | 'failpoint'>,
   codebase: Codebase,
@@ -32,7 +32,7 @@ export const forgetRecord = async (
       removeWorktreeRecord(context.git, repoOf(codebase), { dir: adminDir }, { onSpawn }),
     )
   } catch (error) {
-    // Git would not begin, and has a reason: the removal is taken back. Once it has begun there is no way back.
+    // Git refused to start, for a reason: the removal is undone. Once it has started there is no way back.
     if (await areAllThere(adminDir, files)) throw error
     const entry = await context.store.journal.get(entryId)
     if (entry !== undefined) await deleteRest(context, entry, adminDir)
@@ -40,8 +40,8 @@ export const forgetRecord = async (
 }
 
 /**
- * Git deletes the record file by file, and died half-way. What was worth keeping is in the restore point: the rest goes.
- * A record of the same name that is somebody else's by now stays.
+ * Git deletes the record file by file, and died half-way. Deletes the rest: the restore point has what was worth
+ * keeping. A record of the same name that is now somebody else's stays.
  */
 const deleteRest = async (
   context: Pick<IsolationContext, 'store'>,
@@ -58,10 +58,7 @@ const deleteRest = async (
   await deleteTree(adminDir)
 }
 
-/**
- * Whether git still has its record decides: until it is gone everything can be taken back. One that git had begun to
- * delete is deleted to its end here.
- */
+/** The removal can be undone until git's record is gone. Finishes deleting a record that git started to delete. */
 export const isForgotten = async (
   context: Pick<IsolationContext, 'store'>,
   codebase: Codebase,
@@ -79,7 +76,7 @@ export const isForgotten = async (
   return (await recordOf(codebase, entry)) === undefined && entry.step !== 'intent'
 }
 
-/** Git's record still names the old place when somebody had taken that and the tree went beside it. */
+/** Git's record still names the old path if that was taken and the tree was put beside it. */
 export const linkAgain = async (codebase: Codebase, entry: JournalEntry, path: string): Promise<void> => {
   const record = await recordOf(codebase, entry)
   const isLinked = record !== undefined && (await readWorktreeLink(path)) === record
@@ -97,14 +94,14 @@ const branchOf = async (
 ): Promise<string | undefined> =>
   environmentId === undefined ? undefined : (await context.store.environments.get(environmentId))?.branch
 
-/** Git's record, if it is there and still carries this environment's token. */
+/** Git's record, if it exists and still has this environment's token. */
 const recordOf = async (codebase: Codebase, entry: JournalEntry): Promise<string | undefined> => {
   const adminDir = recordIn(codebase, entry)
   if (adminDir === undefined || (await readAdminDir(adminDir)) === undefined) return undefined
   return (await readToken(adminDir)) === entry.environmentId ? adminDir : undefined
 }
 
-/** By its name: the repository may have been moved since. */
+/** By name: the repository may have been moved since. */
 const recordIn = ({ repoPath }: Codebase, entry: JournalEntry): string | undefined => {
   const { adminDir } = readRemovalData(entry)
   return adminDir === undefined ? undefined : join(repoPath, 'worktrees', basename(adminDir))

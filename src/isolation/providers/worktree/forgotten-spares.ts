@@ -21,16 +21,16 @@ import { repoOf } from '../../codebases/repo-of.ts'
 import { leaveToUser } from './find-unfinished.ts'
 import { spareReason, spareToken } from './lock-reasons.ts'
 
-/** A spare of ours that has no row: the database was lost. */
+/** A spare of ours without a row: the database was lost. */
 export type ForgottenSpare = {
   readonly id: string
   readonly path: string
   readonly record: AdminDir
-  /** Whether its directory is there, with a link to this very record. */
+  /** Whether its directory exists, with a link to this very record. */
   readonly isThere: boolean
 }
 
-/** Known by the token and the lock in git's record, which only Coppice writes. Starts no program. */
+/** Known by the token and lock in git's record, which only Coppice writes. Starts no process. */
 export const forgottenSpares = async (
   context: Pick<IsolationContext, 'store' | 'host'>,
   codebase: Codebase,
@@ -40,7 +40,7 @@ export const forgottenSpares = async (
   const rows = [...(await store.environments.live(codebase.id)), ...(await store.spares.list(codebase.id))]
   const known = new Set(rows.map(({ adminName }) => adminName))
   const unknown = names.filter((name) => !known.has(name))
-  // One that is being made has a record before it has a row.
+  // One being created has a record before it has a row.
   if (unknown.length === 0 || (await store.journal.open(host, codebase.id)).length > 0) return []
   const found: ForgottenSpare[] = []
   for (const name of unknown) {
@@ -57,13 +57,13 @@ const asSpare = async (record: AdminDir, host: string): Promise<ForgottenSpare |
   const id = token?.startsWith('spare:') === true ? token.slice('spare:'.length) : undefined
   if (id === undefined || token !== spareToken(id) || lockReason !== spareReason(id)) return undefined
   if (path === undefined || head === undefined || !('sha' in head)) return undefined
-  // A disk that is not mounted has no root to be seen: then nothing is known about its spares.
+  // A disk that isn't mounted shows no root: its spares are unknown.
   if ((await managedRoot(path, host)) === undefined) return undefined
   if ((await unlessMissing(lstat(path))) === undefined) return { id, path, record, isThere: false }
   return (await readWorktreeLink(path)) === dir ? { id, path, record, isThere: true } : undefined
 }
 
-/** Gives those that are there their row back; git's record of one that is gone goes too, if nobody worked in it. */
+/** Restores the rows of those that exist; deletes git's record of one that is gone, if nobody worked in it. */
 export const recallSpares = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
   if ((await forgottenSpares(context, codebase)).length === 0) return
   await locked(context, codebase, 'recalling spares', async () => {
@@ -91,8 +91,8 @@ const recall = async (
 }
 
 /**
- * The commit that a spare was made at, by its record alone. Undefined when somebody committed or switched in it, or keeps
- * refs of its own there, and when that is unknown: the record may be all that holds their work.
+ * The commit that a spare was created at, by its record alone. Undefined if somebody committed, switched or keeps their
+ * own refs in it, or if that is unknown: the record may be all that holds their work.
  */
 export const madeAt = async (
   { git }: Pick<IsolationContext, 'git'>,
@@ -105,7 +105,7 @@ export const madeAt = async (
   if (refs?.some((entry) => !entry.isDirectory()) === true) return undefined
   const [first, ...more] = ((await readUntrustedText(join(dir, 'logs', 'HEAD'))) ?? '').trim().split('\n')
   if (more.length > 0) return undefined
-  // Without a reflog (`core.logAllRefUpdates=false`) a commit that is on a branch or tag is not lost with the record.
+  // Without a reflog (`core.logAllRefUpdates=false`): a commit on a branch or tag isn't lost with the record.
   const isOurs =
     first === ''
       ? (await lostCommits(git, repoOf(codebase), [head.sha], [])).length === 0
@@ -113,14 +113,14 @@ export const madeAt = async (
   return isOurs ? head.sha : undefined
 }
 
-/** A spare whose directory and record are both gone is only a row. */
+/** Drops the row of a spare whose directory and record are gone. */
 export const dropLostSpares = async (
   context: Pick<IsolationContext, 'store' | 'host'>,
   codebase: Codebase,
 ): Promise<void> => {
   for (const spare of await context.store.spares.list(codebase.id)) {
     if (spare.host !== context.host) continue
-    // Its own record only: reading those of 1,000 environments takes longer than all the rest.
+    // Only its own record: reading those of 1,000 environments takes longer than all the rest.
     if ((await readAdminDir(join(codebase.repoPath, 'worktrees', spare.adminName))) !== undefined) continue
     if ((await unlessMissing(lstat(spare.path))) === undefined) await context.store.spares.claim(spare.id)
   }

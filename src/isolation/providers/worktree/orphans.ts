@@ -7,23 +7,23 @@ import { otherHomeOf } from './other-home.ts'
 import type { Orphan } from '../../provider.ts'
 import { isInternal } from '../../paths.ts'
 
-/** Git's own list against the records. Starts no program. */
+/** Compares git's list with our rows. Starts no process. */
 export const orphanedWorktrees = async (
   context: Pick<IsolationContext, 'store' | 'host'>,
   codebase: Codebase,
 ): Promise<Orphan[]> => {
   const { store, host } = context
   const records = await readAdminDirs(codebase.repoPath)
-  // The records of git first: a worktree that is being made is then in the store, not between the two.
+  // Read git's records first: a worktree being created is then in the store, not between the two.
   const live = (await store.environments.live(codebase.id)).filter((environment) => environment.host === host)
   const spares = (await store.spares.list(codebase.id)).filter((spare) => spare.host === host)
   const paths = new Set([...live, ...spares].map(({ path }) => path))
-  // By its name too: a record of ours may be broken, or say where somebody has moved the worktree.
+  // Also by name: a record of ours may be broken, or the worktree moved.
   const names = new Set([...live, ...spares].map(({ adminName }) => adminName))
   const own = await withoutCopied(records)
   const found: Orphan[] = []
   for (const { name, dir, worktreePath, head, lockReason } of own) {
-    // Without a HEAD it is no worktree that git could use.
+    // Git can't use a worktree without a HEAD.
     if (
       worktreePath === undefined ||
       head === undefined ||

@@ -8,8 +8,8 @@ import type { Orphan } from '../../provider.ts'
 import { remedy, shell } from '../../../domain/remedy.ts'
 
 /**
- * A worktree that Coppice made with another home is that one's to delete, and it does not know who else tracks it. One
- * in a directory of this home is ours, although the database does not know it: that was lost.
+ * A worktree that Coppice made with another home is that home's to delete, which doesn't know who else tracks it. One
+ * in a directory of this home is ours even without a row: the database was lost.
  */
 export const otherHomeOf = async (
   { store, host }: Pick<IsolationContext, 'store' | 'host'>,

@@ -10,7 +10,7 @@ import type { Presence } from '../../provider.ts'
 import { isMissing } from '../../../domain/missing.ts'
 import { UnusableFileError } from '../../../domain/errors.ts'
 
-/** By git's record of the worktree, which carries our token, and the directory's link to it. Starts no program. */
+/** By git's record of the worktree, which has our token, and the directory's link to it. Starts no process. */
 export const presenceOf = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence> => {
   try {
     const found = await look(codebase, environment)
@@ -23,7 +23,7 @@ export const presenceOf = async (codebase: Codebase, environment: IsolatedEnviro
   }
 }
 
-/** Where git's record says it is now, when record and directory agree on each other and it is not where we have it. */
+/** Where git's record says it is, if record and directory agree and that isn't the path in our row. */
 const movedTree = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Tree | undefined> => {
   const { adminName, path } = environment
   if (adminName === undefined) return undefined
@@ -34,7 +34,7 @@ const movedTree = async (codebase: Codebase, environment: IsolatedEnvironment): 
   // Both directories claim the record: whoever wrote that, nothing was moved.
   if ((await readWorktreeLink(path)) === record.dir) return undefined
   const token = await readToken(record.dir)
-  // An adopted one may have no token: then the branch must still be its own.
+  // An adopted one may have no token: then its branch must match.
   const branch = record.head !== undefined && 'branch' in record.head ? record.head.branch : undefined
   const adopted = !environment.owned && token === undefined && branch === environment.branch
   return token === environment.id || adopted ? treeAt(codebase, record.dir, to) : undefined
@@ -53,20 +53,20 @@ const look = async (codebase: Codebase, { path, owned, id, adminName }: Isolated
   if (!pointsBack(adminDir, path)) {
     return { state: 'not-ours', detail: `git's record ${basename(adminDir)} belongs to another directory` }
   }
-  // The token dies with git's record, so the next owner of a recycled name never has it.
+  // The token dies with git's record, so the next owner of a reused name never has it.
   if (owned && (await readToken(adminDir)) !== id) {
     return { state: 'not-ours', detail: `${path} was recreated by someone else` }
   }
   return { state: 'present', tree: treeAt(codebase, adminDir, path) }
 }
 
-/** Synchronous, here and below: a stat is a few microseconds, the way through the thread pool a hundred. */
+/** Synchronous, here and below: a stat takes a few microseconds, through the thread pool a hundred. */
 const exists = (path: string): boolean => {
   try {
     lstatSync(path)
     return true
   } catch (error) {
-    // Only "there is no such thing" means gone; a directory that may not be read is not gone.
+    // Only ENOENT means gone; an unreadable directory isn't gone.
     if (isMissing(error)) return false
     throw error
   }
@@ -81,7 +81,7 @@ export const treeAt = (codebase: Codebase, adminDir: string, path: string): Tree
   path,
 })
 
-/** Only a record that carries this environment's token is its record. Git needs a directory to stand in: the repository's. */
+/** Its record must have this environment's token. Git needs a directory to run in: the repository's. */
 export const treeOfMissing = async (
   codebase: Codebase,
   { adminName, id, owned }: IsolatedEnvironment,

@@ -11,9 +11,6 @@ import { checkoutProvider } from '../checkout/provider.ts'
 import { followRenames } from './follow-rename.ts'
 import { presenceOf } from './presence.ts'
 
-/**
- * Environments are linked worktrees of the codebase's own repository: one directory each, refs and objects shared.
- */
 export const worktree: Provider = {
   name: 'worktree',
   can: { adopt: true, keepSpares: true },

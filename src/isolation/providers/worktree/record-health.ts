@@ -14,27 +14,27 @@ import {
 } from '../../../git/admin-dir.ts'
 import { readUntrustedTextSync } from '../../../process/files/read-untrusted.ts'
 
-/** What is broken between git's record of an environment and its directory, and which repair really works. */
+/** What is broken between git's record of an environment and its directory, and the repair that works. */
 export type RecordFault = { readonly detail: string; readonly repair: RecordRepair }
 
 /** Never `git worktree repair`, which also changes other worktrees: see `git/worktree-repair.ts`. */
 export type RecordRepair =
-  /** What these files must say is known. `away`: somebody should look at what is in the way of the first. */
+  /** These files' correct content is known. `away`: a person should look at what blocks the first. */
   | { readonly kind: 'write'; readonly files: readonly FileContent[]; readonly away?: boolean }
-  /** The directory is one worktree's and lies where git has another: back to its own place. */
+  /** The directory belongs to one worktree but is where git has another: move it back. */
   | { readonly kind: 'move'; readonly from: string; readonly to: string }
-  /** The same, once the one that lies at its own place has been moved back. */
+  /** The same, once the one that occupies its place was moved back. */
   | { readonly kind: 'wait'; readonly place: string }
-  /** Only a person can tell whose files these are: this worktree's with the wrong link, or a copy of another. */
+  /** Only a person can tell whose files these are: this worktree's with a wrong link, or a copy of another. */
   | { readonly kind: 'copied'; readonly path: string; readonly link: FileContent }
-  /** A FIFO, a link or a directory where git has a file: out of the way first, then it is a file that is missing. */
+  /** A FIFO, a link or a directory where git has a file: clear it away, then treat the file as missing. */
   | { readonly kind: 'clear'; readonly file: string }
-  /** There is nothing to repair it from: only its files are left. */
+  /** Nothing to repair it from: only its files are left. */
   | { readonly kind: 'give-up' }
 
 export type FileContent = { readonly file: string; readonly content: string }
 
-/** undefined when record and directory are whole and agree. The directory itself may be missing. */
+/** undefined if record and directory are intact and agree. The directory itself may be missing. */
 export const recordFault = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
@@ -92,7 +92,7 @@ const linkFault = async (dir: string, recorded: string | undefined, path: string
   return { detail: `${dotGit} ${what}`, repair: writing(link) }
 }
 
-/** A missing one whose directory lies where git has another worktree. */
+/** A missing one whose directory is where git has another worktree. */
 const misplaced = async (dir: string, path: string): Promise<RecordFault | undefined> => {
   const from = await placeOf(dir)
   if (from === undefined) return undefined
@@ -116,7 +116,7 @@ const crossedFault = async (dir: string, path: string, leads: string): Promise<R
   return { detail, repair: { kind: 'copied', path, link: { file: join(path, '.git'), content: `gitdir: ${dir}` } } }
 }
 
-/** Where git has any worktree: the one directory there that is linked to this record. */
+/** The one directory, among those of all worktrees, that is linked to this record. */
 const placeOf = async (dir: string): Promise<string | undefined> => {
   const places: string[] = []
   for (const place of new Set(await worktreePaths(dirname(dirname(dir))))) {
@@ -125,7 +125,7 @@ const placeOf = async (dir: string): Promise<string | undefined> => {
   return places.length === 1 ? places[0] : undefined
 }
 
-/** From a place to the place of the worktree that lies there, and so on: back to the start when they changed places. */
+/** Follows each place to the place of the worktree found there: back to the start if they swapped places. */
 const endOfChain = async (dir: string, path: string): Promise<'circle' | 'missing' | 'other'> => {
   const seen = new Set<string>()
   for (let at: string | undefined = path; at !== undefined && !seen.has(at);) {
@@ -144,7 +144,7 @@ const leadsTo = (dir: string, repoPath: string): boolean => {
   return unlessMissingSync(() => realpathSync(resolve(dir, text))) === repoPath
 }
 
-/** Records that git cannot read and that belong to nothing of ours. */
+/** Records that git can't read and that aren't ours. */
 export const brokenRecords = async (codebase: Codebase, ours: ReadonlySet<string>): Promise<string[]> => {
   const records = await readAdminDirs(codebase.repoPath)
   return records

@@ -8,7 +8,7 @@ import { readUntrustedTextSync } from '../../../process/files/read-untrusted.ts'
 import type { IsolationContext } from '../../context.ts'
 import { moveBeadsRedirect } from '../checkout/provision/beads.ts'
 
-/** The `.git` file of each worktree names the repository by its path. Only of those that named this one. */
+/** Each worktree's `.git` file names the repository by path. Updates only those that named this one. */
 export const relink = async (
   context: Pick<IsolationContext, 'store' | 'log' | 'host'>,
   from: Codebase,
@@ -22,13 +22,13 @@ export const relink = async (
       const named = linkedGitDirectory(readUntrustedTextSync(join(path, '.git'), { maxBytes: maxLineBytes }))
       if (named === undefined) continue
       const record = join(to.repoPath, 'worktrees', basename(named))
-      // A link that leads nowhere reads as none. One that leads to another repository stays.
+      // A dangling link reads as none. One to another repository stays.
       const leads = await readWorktreeLink(path)
       if ((leads !== undefined && leads !== record) || (await readAdminDir(record)) === undefined) continue
       pointWorktreeAtRecord(path, record)
       if (adminName === undefined || adminName === basename(record)) pointRecordAtWorktree(record, path)
     } catch (error) {
-      // Those that are not there now are missing; `doctor` names what each of the others needs.
+      // Those not there now are missing; `doctor` says what each of the others needs.
       log.warn('a worktree of a moved repository could not be linked again', { path, error: toAppError(error).message })
     }
   }

@@ -49,14 +49,14 @@ import { undoSteps } from './undo-creation.ts'
 import { isUnusedSpare } from '../checkout/look/untouched.ts'
 import { ReasonedError } from '../../../domain/reasoned-error.ts'
 
-/** Takes the row out and writes down, in the same transaction, whose the directory is now. */
+/** Deletes the row and records, in the same transaction, whose directory it is now. */
 export const claimSpare = async (store: Store, spare: Spare, entryId: string): Promise<boolean> => {
   if (!(await store.spares.claim(spare.id))) return false
   await store.journal.advance(entryId, { data: { spare: { path: spare.path, adminName: spare.adminName } } })
   return true
 }
 
-/** A rename and a branch switch. Undefined when the spare cannot serve: the ordinary path is taken then. */
+/** A rename and a branch switch. Undefined if the spare can't be used: then the ordinary way is. */
 export const takeSpare = async (
   { context, codebase, kind, environment, plan }: Creation,
   entry: JournalEntry,
@@ -68,7 +68,7 @@ export const takeSpare = async (
     return undefined
   }
   const isSame = (await madeAt(context, codebase, found.gitDir)) === spare.sha
-  // A checkout of another commit would replace an edit that a filter hides from git.
+  // Checking out another commit would overwrite an edit hidden by a filter.
   const isUnwritten = await isUnusedSpare(found, { files: spare.sha !== plan.at })
   if (!isSame || !(isUnwritten || (await isAsMade(context, found, [spare.sha])))) {
     context.log.warn('a spare could not serve: somebody has written to it', { path: spare.path })
@@ -87,7 +87,7 @@ export const takeSpare = async (
       await moveWorktree(context.git, found, environment.path, { onSpawn })
     })
   } catch (error) {
-    // A file in it was changed, or the commit has submodules: it costs nothing but the ordinary path.
+    // A file in it was changed, or the commit has submodules: fall back to the ordinary way.
     context.log.warn('a spare could not serve', { spare: spare.id, error: String(error) })
     await retireSpare(context, codebase, found, environment.id, [spare.sha, plan.at])
     return undefined
@@ -101,7 +101,7 @@ export const takeSpare = async (
   return tree
 }
 
-/** Takes away a spare that is as we made it; one that somebody has written to is left for `doctor` to name. */
+/** Removes a spare that is as we made it; one that somebody wrote to is left for `doctor` to report. */
 const retireSpare = async (
   context: Pick<IsolationContext, 'git' | 'clock' | 'deleteInBackground'>,
   codebase: Codebase,
@@ -116,7 +116,7 @@ const retireSpare = async (
   await removeWorktreeRecord(context.git, repoOf(codebase), { dir: spare.gitDir })
 }
 
-/** Nobody committed, staged or wrote anything in it, mounted anything there or made a repository inside. */
+/** Nobody committed, staged, wrote or mounted anything in it, or made a repository inside. */
 const isAsMade = async (
   context: Pick<IsolationContext, 'git' | 'clock'>,
   spare: Tree,
@@ -138,7 +138,7 @@ const isAsMade = async (
   return (await convertedEdits(context, spare, { commit: headSha, paths, settings: [] })).length === 0
 }
 
-/** Its directory is gone: git's record of it goes too, if it is still the spare's. Anything else is left alone. */
+/** Its directory is gone: deletes git's record too, if it is still the spare's. Leaves anything else alone. */
 const forgetLostSpare = async (
   context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
@@ -149,7 +149,7 @@ const forgetLostSpare = async (
   if (record === undefined || (await readToken(dir)) !== spareToken(spare.id)) return
   if (await wasTaken(record, [spare.path])) return leaveToUser(dir)
   if ((await unlessMissing(lstat(spare.path))) !== undefined) return
-  // Somebody committed in it before: git's record, and its lock, are all that keep that.
+  // Somebody committed in it: only git's record, and its lock, keep that.
   if ((await madeAt(context, codebase, dir)) !== spare.sha) return
   await clearLock(dir, spareReason(spare.id))
   await removeWorktreeRecord(context.git, repoOf(codebase), { dir })
@@ -168,9 +168,9 @@ const makeBranch = async (
 }
 
 /**
- * Git re-reads every file whose mtime is not older than the index (30,000 files: 0.21 s instead of 0.04 s per status),
- * and after a checkout that is all of them. A spare has lain untouched since, so its index may be dated now.
- * Not within two seconds of its making: there the doubt is real.
+ * Git re-reads every file whose mtime isn't older than the index (30,000 files: 0.21 s instead of 0.04 s per status);
+ * after a checkout that is all of them. A spare has been untouched since, so its index may be dated now. Not within two
+ * seconds of its creation: a change could go unnoticed.
  */
 const settleIndex = async (tree: Tree, madeAt: number, now: number): Promise<void> => {
   if (now - madeAt < 2000) return
@@ -189,7 +189,7 @@ const spareTree = async (codebase: Codebase, spare: Spare): Promise<Tree | undef
   }
 }
 
-/** Makes spares up to the number wanted. Runs in the background; answers how many it made. */
+/** Makes spares up to the configured number, in the background. Returns how many it made. */
 export const keepSpares = async (context: IsolationContext, codebase: Codebase): Promise<number> => {
   let made = 0
   while (await locked(context, codebase, 'preparing a spare', () => makeSpare(context, codebase))) {
@@ -278,12 +278,12 @@ const addSpare = async (
   await context.failpoint('spare.ready')
 }
 
-/** All of a codebase's, under the repository's lock. */
+/** All of a codebase's. The caller holds the lock. */
 export const dropSpares = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
   for (const spare of await context.store.spares.list(codebase.id)) await discardSpare(context, codebase, spare)
 }
 
-/** The same way back as that of a spare whose making was interrupted: reconciliation can finish it after a crash. */
+/** Undone like a spare whose creation was interrupted, so reconciliation can finish it after a crash. */
 const discardSpare = async (context: IsolationContext, codebase: Codebase, spare: Spare): Promise<void> => {
   if (spare.host !== context.host) return
   const id = context.ids()

@@ -6,8 +6,8 @@ import type { JournalEntry } from '../../../store/store.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 
 /**
- * A git that is killed leaves its lock files, and every later git refuses over them. Those that an interrupted operation
- * of ours may have left go: younger than the operation, and only while no git process uses the repository at all.
+ * A killed git leaves its lock files, and every later git refuses to run. Deletes those that an interrupted operation
+ * of ours may have left: newer than the operation, and only while no git process uses the repository.
  */
 export const removeStaleLocks = async (
   codebase: Codebase,
@@ -23,7 +23,7 @@ export const removeStaleLocks = async (
   const found: string[] = []
   for (const path of candidates) {
     const lock = await unlessMissing(lstat(path))
-    // File times come from a coarser clock than ours and may lie a little before.
+    // File times come from a coarser clock than ours and may be slightly earlier.
     if (lock !== undefined && lock.mtimeMs >= entry.startedAt - 100) found.push(path)
   }
   if (found.length === 0 || (await gitProcessesUsing(codebase.repoPath)).length > 0) return

@@ -31,7 +31,7 @@ export const undoSteps: UndoSteps = {
   paths: pathsOf,
   takeBack: async (context, undoing) => {
     const { codebase, entry, data } = undoing
-    // Once it is given up, whatever lies at its path is somebody else's, whatever number it has.
+    // Once discarded, anything at its path is somebody else's, even with the same inode.
     const known = isBeingDiscarded(entry) ? { ...data, directory: undefined } : data
     const admin = await findRecord(codebase, entry, known)
     if (admin === 'cannot-tell') return { left: { kind: 'git-running' } }
@@ -44,14 +44,14 @@ export const undoSteps: UndoSteps = {
   },
 }
 
-/** The directory goes to the trash and git's record is forgotten, unless somebody's work is in it that cannot be kept. */
+/** Moves the directory to the trash and deletes git's record, unless it has somebody's work that can't be saved. */
 const takeBack = async (
   context: IsolationContext,
   undoing: CreationUndo,
   found: AdminDir | undefined,
 ): Promise<Salvaged | NotUndone> => {
   const { codebase, entry, data, when } = undoing
-  // Once it is given up, a directory at its path that links to the record is somebody's copy.
+  // Once discarded, a directory at its path that links to the record is somebody's copy.
   const ours = isBeingDiscarded(entry) ? [] : pathsOf(data)
   if (found !== undefined && (await wasTaken(found, ours))) {
     await leaveToUser(found.dir)
@@ -64,7 +64,7 @@ const takeBack = async (
   const asks = tree !== undefined && when !== 'just-made'
   const users = asks ? await whoUses(context, entry, 'worktree', tree) : undefined
   if (users !== undefined) return { left: users }
-  // Nobody can have committed through half a record, and git stumbles over it: it goes before git is asked anything.
+  // Nobody can have committed through half a record, and git fails on it: delete it before calling git.
   if (found !== undefined && admin === undefined) await removeHalfRecord(found.dir)
   const saved =
     tree === undefined ? await saveMissing(context, undoing, admin) : await clearAway(context, undoing, tree, admin)
@@ -75,7 +75,7 @@ const takeBack = async (
   return saved
 }
 
-/** Its directory is away. Once it was given up, everything was saved before. */
+/** Its directory is gone. Once discarded, everything was saved before. */
 const saveMissing = async (
   context: IsolationContext,
   { codebase, entry, data }: CreationUndo,
@@ -111,24 +111,24 @@ const forgetRecord = async (
   { codebase }: CreationUndo,
   admin: AdminDir,
 ): Promise<void> => {
-  // The record is ours by its reason or its token, so the lock on it is too.
+  // The record is ours by its reason or its token, so its lock is too.
   await clearLock(admin.dir)
-  // Git would refuse, or delete what somebody has put there since: only the record goes.
+  // Git would refuse, or delete what somebody has put there: delete only the record.
   if (await isTakenPath(admin)) return deleteTree(admin.dir)
   await removeWorktreeRecord(context.git, repoOf(codebase), admin).catch(async (error: unknown) => {
-    // Whatever else went wrong, a record that is whole may be somebody's by now.
+    // A record that is whole may be somebody's by now.
     if (await isWholeRecord(admin.dir)) throw error
     await removeHalfRecord(admin.dir)
   })
 }
 
-/** Something is at its path that isn't its directory. */
+/** Its path holds something other than its directory. */
 const isTakenPath = async ({ dir, worktreePath }: AdminDir): Promise<boolean> =>
   worktreePath !== undefined &&
   (await unlessMissing(lstat(worktreePath))) !== undefined &&
   (await readWorktreeLink(worktreePath)) !== dir
 
-/** A record that git itself cannot read: only the files that `git worktree add` writes, then the empty directory. */
+/** Git can't read such a record. Delete only the files that `git worktree add` writes, then the empty directory. */
 const halfRecordFiles = [
   'HEAD',
   'ORIG_HEAD',
