@@ -115,7 +115,7 @@ describe('what a person put into the trash is never deleted', () => {
 
 test('what was given up goes, also when a new worktree has the name of its record', async () => {
   const reaped: string[] = []
-  const context = { ...world.context, reap: (paths: readonly string[]) => void reaped.push(...paths) }
+  const context = { ...world.context, deleteInBackground: (paths: readonly string[]) => void reaped.push(...paths) }
   const slow: World = { ...world, context, provider: createEnvironments(context) }
   const environment = await issue(slow, 2)
   await removed(slow, environment)

@@ -45,8 +45,8 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
       await (await import('./removal-steps.ts')).recoverRemoval(context, checkout, codebase, id)
       return { outcome: 'settled' }
     }
-    const { undoCreation: undoMaking } = await import('./undo-creation.ts')
-    const undone = await undoMaking(context, codebase, checkout.undo, id, 'after-crash')
+    const { undoCreation } = await import('./undo-creation.ts')
+    const undone = await undoCreation(context, codebase, checkout.undo, id, 'after-crash')
     if (undone.outcome === 'left') return { outcome: 'left', why: undone.why }
     return { outcome: undone.work === 'cannot-keep' ? 'left-to-user' : 'settled' }
   },
