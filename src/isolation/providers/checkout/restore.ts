@@ -228,7 +228,7 @@ const freeName = (branch: string, names: readonly string[]): BranchName => {
   }
 }
 
-/** Writes index, files and half-done operations over the checkout, then what is kept outside git. */
+/** Writes index, files and half-done operations over the checkout, then what lies outside git. */
 const fill = async (
   context: Pick<IsolationContext, 'git' | 'home' | 'failpoint'>,
   checkout: CheckoutKind,
