@@ -63,10 +63,7 @@ export const createTree = async (
   }
 }
 
-/**
- * Undoes a creation that failed after the lock was released. The returned error says where work that others did
- * meanwhile is.
- */
+/** Undoes a creation that failed after the lock was released. The error to throw says where others' work is. */
 export const undoFailed = async (making: Creation, { entry }: CreatedTree, error: unknown): Promise<unknown> => {
   const { context, codebase, checkout, kind } = making
   const undone = await undoOrAbandon(context, entry.id, () =>

@@ -202,7 +202,7 @@ const rootOf = async ({ host }: Pick<IsolationContext, 'host'>, path: string): P
 
 const trashId = ({ environmentId, id }: JournalEntry): string => environmentId ?? id
 
-/** Git creates the directory before filling it: an empty one is nobody's. rmdir takes no other. */
+/** Git creates the directory before filling it: an empty one is nobody's. Else rmdir fails. */
 export const removeIfEmpty = async (path: string): Promise<void> => {
   const names = await readdir(path).catch(() => undefined)
   if (names?.length === 0) await rmdir(path).catch(() => undefined)

@@ -36,7 +36,7 @@ export type Surroundings = {
   readonly recordedPath: string
 }
 
-/** Any more aren't inspected but count as work. */
+/** Beyond this many, they count as work uninspected. */
 const mostJudged = 50
 
 /**

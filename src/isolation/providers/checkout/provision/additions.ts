@@ -28,7 +28,7 @@ export const isOurAddition = async (
     return true
   }
   if (config.copy.length === 0) return false
-  // Called for every untracked file, and an agent can make very many.
+  // Called per untracked file, and an agent can make a great many.
   await nextTurn()
   if (!isNamed(relativePath, config.copy)) return false
   return sameContent(environment.path, fileSource(context, codebase), relativePath)

@@ -21,7 +21,7 @@ import { sameBytes } from '../provision/same-content.ts'
  * the content, which takes no space, and a restore writes the file itself.
  */
 
-/** Those of the files that a checkout may write differently whose bytes LFS has. */
+/** Files that a checkout may write differently but whose exact bytes LFS has. */
 export const keepLargeFiles = async (
   { git }: Pick<IsolationContext, 'git'>,
   { tree, dirt }: ToKeep,
@@ -40,7 +40,7 @@ export const keepLargeFiles = async (
   return kept
 }
 
-/** Those of these files (raw paths) whose bytes LFS has. */
+/** Which of these files (raw paths) LFS has byte for byte. */
 export const filesInLargeStore = async (
   git: IsolationContext['git'],
   tree: Tree,
