@@ -61,7 +61,7 @@ export class IsolationBlockedError extends AppError {
   }
 }
 
-/** A file or directory that git or Coppice would wait for, or could not read to the end. */
+/** A file or directory that would block git or Coppice, or can't be read to the end. */
 export class UnusableFileError extends AppError {
   readonly path: string
   /** A FIFO or a device: deleting it loses nothing. */
@@ -78,7 +78,7 @@ export class UnusableFileError extends AppError {
 export const isAppError = (value: unknown, code?: ErrorCode): value is AppError =>
   value instanceof AppError && (code === undefined || value.code === code)
 
-/** Turns whatever was thrown into an AppError without losing it. */
+/** Turns any thrown value into an AppError without losing it. */
 export const toAppError = (value: unknown): AppError => {
   if (value instanceof AppError) return value
   const message = value instanceof Error ? value.message : String(value)

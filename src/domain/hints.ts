@@ -1,6 +1,6 @@
 import type { WorkType } from './work.ts'
 
-/** What a platform tells the resolver. Platforms give hints and nothing else. */
+/** What a platform tells the resolver. Platforms only give hints. */
 export type IsolationHints = {
   workflowType?: WorkType
   workflowId?: string

@@ -29,7 +29,7 @@ const object =
   (value): value is DataOf<S> =>
     typeof value === 'object' && value !== null && invalidFields(value, schema).length === 0
 
-/** Only told to people. Earlier versions wrote it down in words. */
+/** For display only. Earlier versions stored text. */
 const told =
   <T extends { readonly kind: string }>(kinds: readonly T['kind'][]): Check<T | string> =>
   (value): value is T | string =>
@@ -43,7 +43,7 @@ const spareData = {
   spareId: nonEmptyString,
   /** Device and inode of the created directory: the path may hold another by now. */
   directory: optional(nonEmptyString),
-  /** Where an undoing took the directory from when it moved it to the trash. */
+  /** Where an undo moved the directory to the trash from. */
   trashedFrom: optional(nonEmptyString),
 } satisfies Schema
 

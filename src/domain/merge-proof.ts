@@ -8,7 +8,7 @@ export type MergeProof =
   | 'squash' // its whole patch is in base under another commit
   | 'forge' // the forge reports it merged, with this tip as head
 
-/** `base`: its name, as people say it. `commit`: the squash, or the tip that the forge merged. */
+/** `base`: its name for display. `commit`: the squash, or the tip that the forge merged. */
 export type Proven = { readonly proof: MergeProof; readonly base: string; readonly commit?: Sha }
 
 export type Merged =
@@ -18,20 +18,20 @@ export type Merged =
   | { readonly value: 'empty' }
   | { readonly value: 'cannot-tell'; readonly why: MergeDoubt }
 
-/** Why nobody knows whether a branch is merged. */
+/** Why we can't tell if a branch is merged. */
 export type MergeDoubt =
   | StaleBase
   | { readonly kind: 'not-asked' }
   | { readonly kind: 'own-base'; readonly base: string }
   | { readonly kind: 'branch-gone'; readonly branch: string }
-  /** Base came into being for another reason than that somebody merged into it. */
+  /** Base exists for another reason than a merge into it. */
   | { readonly kind: 'base-of-worktree' | 'base-without-reflog' | 'base-untouched'; readonly base: string }
   | { readonly kind: 'base-created-from-it' | 'base-reflog-too-short'; readonly base: string }
   | { readonly kind: 'reflog-unreadable'; readonly branch: string; readonly message: string }
   | { readonly kind: 'commits-of-others' | 'reflog-silent'; readonly branch: string }
   | { readonly kind: 'failed'; readonly message: string }
 
-/** Why base can prove nothing merged. `base` is its name, as people say it. */
+/** Why base can't prove anything merged. `base` is its name for display. */
 export type StaleBase =
   | { readonly kind: 'remote-not-fetched'; readonly remote: string }
   | { readonly kind: 'base-not-local' | 'base-not-remote' | 'base-of-no-remote'; readonly base: string }

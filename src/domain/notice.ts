@@ -7,8 +7,8 @@ import type { Doubt } from './trust.ts'
 import type { Work } from './work.ts'
 
 /**
- * Something that the user is told beside an answer: offline, diverged, setup not approved, … The only free text in it
- * comes from outside, such as git's own message; the words are made in commands/views/notices.ts.
+ * Shown to the user with an answer: offline, diverged, setup not approved, … The only free text in it comes from
+ * outside, such as git's own message; commands/views/notices.ts writes the sentences.
  */
 export type Notice =
   | FetchNotice
@@ -26,7 +26,7 @@ type FetchNotice =
       readonly of?: { readonly pullRequest: number } | { readonly branch: BranchName }
       readonly why: string
     }
-  /** `blocker`: the tracking ref that is in its way. */
+  /** `blocker`: the tracking ref in its way. */
   | {
       readonly kind: 'tracking-ref-not-created'
       readonly remote: string
@@ -61,24 +61,24 @@ type BranchNotice =
       readonly tip: Sha
       readonly why: { readonly kind: 'blocked'; readonly by: string } | Failed
     }
-  /** `why`: what keeps the repository from having the clone's branch under its own name. */
+  /** `why`: why the repository can't have the clone's branch under its own name. */
   | {
       readonly kind: 'clone-branch-kept-as'
       readonly branch: BranchName
       readonly name: BranchName
       readonly why: NameTaken
     }
-  /** Of a missing clone whose work was taken up again. `point`: the restore point that has them. */
+  /** For a missing clone whose work was restarted. `point`: the restore point that has them. */
   | { readonly kind: 'other-branches-saved'; readonly point: string }
 
 export type NameTaken =
   | { readonly kind: 'moved'; readonly to: Sha }
-  /** Undefined: nobody looked where. */
+  /** Undefined: unknown. */
   | { readonly kind: 'checked-out'; readonly holder?: string }
   | { readonly kind: 'other-commits' }
-  /** It was renamed in the clone to a branch of the repository, or to a name that git takes for something else there. */
+  /** Renamed in the clone to a branch of the repository, or to a name that means something else to git there. */
   | { readonly kind: 'not-its-own' | 'means-something-else' }
-  /** It is free: only the user has to know. Undefined: nobody knows the name that it had. */
+  /** The name is free; the user just has to know. Undefined: the old name is unknown. */
   | { readonly kind: 'renamed'; readonly from: string | undefined }
   | { readonly kind: 'blocked'; readonly by: string }
 
@@ -86,7 +86,7 @@ type PlaceNotice =
   | { readonly kind: 'reused'; readonly work: Work }
   | { readonly kind: 'adopted'; readonly path: string; readonly branch: BranchName }
   | { readonly kind: 'adopted-untrusted'; readonly branch: BranchName }
-  /** Offers: nothing was shared. */
+  /** Only an offer. */
   | { readonly kind: 'link-not-followed'; readonly work: Work; readonly branch: BranchName }
   | { readonly kind: 'untrusted-not-reused'; readonly work: Work; readonly branch: BranchName }
   | { readonly kind: 'mentioned-on-branch'; readonly branch: string; readonly number: string }
@@ -96,7 +96,7 @@ type PlaceNotice =
       readonly prNumber: number | undefined
       readonly doubt: Doubt
     }
-  /** `head`: the one that was named, which the worktree does not have; undefined when none was named. */
+  /** `head`: the named one, which the worktree doesn't have; undefined if none was named. */
   | { readonly kind: 'run-untrusted'; readonly prNumber: string; readonly head: string | undefined }
   /** `why`: an untrusted run has worked in the worktree since, or another commit is checked out. */
   | {
@@ -133,7 +133,7 @@ type HeadNotice =
 export type HeadNotFollowed =
   | { readonly kind: 'own-commits' | 'diverged' | 'committed-meanwhile' | 'unknown-pull-request' }
   | { readonly kind: 'in-the-way'; readonly paths: readonly string[] }
-  /** Another branch is checked out, or none. */
+  /** Another branch or none is checked out. */
   | { readonly kind: 'other-branch'; readonly branch: string | undefined }
   | { readonly kind: 'not-on-branch'; readonly remote: string; readonly branch: string }
   | { readonly kind: 'not-vouched'; readonly commit: Sha; readonly branch: BranchName }
@@ -158,7 +158,7 @@ type ProvisionNotice =
 export type Script = 'setup' | 'teardown'
 export type NamedProcess = { readonly pid: number; readonly command: string }
 
-/** The way to it leads through something that is not a real directory. */
+/** Its path leads through something other than a real directory. */
 type NotReal = { readonly kind: 'not-real'; readonly at: string }
 
 export type NotCopied =
@@ -187,9 +187,9 @@ type RemovalNotice =
   | { readonly kind: 'record-still-there'; readonly record: string }
   | { readonly kind: 'not-restored'; readonly left: LeftOut }
 
-/** What cleanup and recovery did on the way. */
+/** What cleanup and recovery did. */
 type UpkeepNotice =
-  /** `saved`: the restore point that has the work which was in it. `leftAt`: what couldn't be saved is still there. */
+  /** `saved`: the restore point that has its work. `leftAt`: what couldn't be saved is still there. */
   | {
       readonly kind: 'recovered'
       readonly operation: string
@@ -201,7 +201,7 @@ type UpkeepNotice =
   | { readonly kind: 'left-alone'; readonly operation: string; readonly name?: string; readonly why: LeftAlone }
   | { readonly kind: 'not-recovered'; readonly codebase: string; readonly message: string }
   | { readonly kind: 'restore-points-not-expired'; readonly message: string }
-  /** `branches`: those that looked merged on the base as it was. `message`: what git said about the fetch. */
+  /** `branches`: those that looked merged on the base as it was. `message`: git's message about the fetch. */
   | {
       readonly kind: 'nothing-removed-as-merged'
       readonly why: StaleBase
@@ -211,11 +211,11 @@ type UpkeepNotice =
 
 /** Why an interrupted operation stays as it is for now. */
 export type LeftAlone =
-  /** Whoever works on it may still be alive. */
+  /** Its process may still be alive. */
   | { readonly kind: 'unknown-holder'; readonly pid: number }
   | { readonly kind: 'git-running' | 'setup-running' | 'changed-meanwhile' }
   | { readonly kind: 'facts'; readonly facts: readonly Fact[] }
-  /** Something else is where its files have to go back to. */
+  /** Something else is where its files belong. */
   | { readonly kind: 'in-trash'; readonly trash: string; readonly path: string }
   | (Failed & { readonly remedy?: Remedy })
 

@@ -1,5 +1,5 @@
 /**
- * A pid is reused. Together with the start time it identifies one process forever.
+ * Pids are reused. Pid and start time identify one process forever.
  * `startTime` is opaque: clock ticks since boot plus boot id on Linux, the start date elsewhere.
  */
 export type ProcessIdentity = { readonly pid: number; readonly startTime: string }

@@ -4,7 +4,7 @@ import type { GateAnswer } from './removal/gates.ts'
 
 export type Reason = GateAnswer | Notice | { readonly left: LeftAlone }
 
-/** A fault with reasons that are values. They stand behind the message, after a colon, in the words of whoever tells it. */
+/** A fault with reasons as values. The view appends them to the message, after a colon, in its own words. */
 export class ReasonedError extends AppError {
   readonly reasons: readonly Reason[]
 

@@ -1,6 +1,6 @@
 /**
- * What to do about a fault. A command in it is a part of its own: how it is called, and whether it stands in backticks,
- * depends on who tells it (commands/views/remedy.ts). A remedy without commands is a string.
+ * What to do about a fault. A command in it is a separate part: how to call it, and whether to use backticks, depends
+ * on the view (commands/views/remedy.ts). A remedy without commands is a string.
  */
 export type Remedy = string | readonly RemedyPart[]
 export type RemedyPart = string | Command

@@ -9,15 +9,15 @@ import type { Work } from './work.ts'
 /**
  * Where a worktree's content comes from.
  * own: proven by the forge, by a branch of our remote, or created here.
- * vouched: a person at the terminal said so, of one commit (`vouchedSha`).
- * lapsed: it was vouched for, and an untrusted run has worked in it since. It still has our files.
+ * vouched: a person at the terminal vouched for one commit (`vouchedSha`).
+ * lapsed: vouched for, but an untrusted run has worked in it since. It still has our files.
  * unproven: everything else.
  */
 export type Trust = 'own' | 'vouched' | 'lapsed' | 'unproven'
 
 export const isTrusted = (trust: Trust): boolean => trust === 'own' || trust === 'vouched'
 
-/** Somebody vouched for it, so it got our files: it is never moved to a commit that nobody has looked at. */
+/** Someone vouched for it, so it got our files: never move it to a commit that nobody has reviewed. */
 export const wasVouchedFor = (trust: Trust): boolean => trust === 'vouched' || trust === 'lapsed'
 
 /** What a worktree and its programs get. */
@@ -60,12 +60,12 @@ export const isTrustedRun = (tree: Trust, ownMessage: boolean): boolean => isTru
 export const aliasesFor = (trust: Trust, work: Work, aliases: readonly Work[]): readonly Work[] =>
   isTrusted(trust) ? aliases : aliases.filter(({ type, id }) => (type === 'pr' || type === 'review') && id === work.id)
 
-/** Why something counts as a fork's although nobody said that it is one. */
+/** Why something counts as a fork's although it wasn't declared one. */
 export type Doubt =
   /** About a branch: where it comes from, or where it goes. */
   | { readonly kind: 'follows-ref'; readonly branch: string; readonly ref: string }
   | { readonly kind: 'follows-elsewhere' | 'pushes-elsewhere'; readonly branch: string }
-  /** Commits that nothing proves to be ours. `first` stands for them where it is the only one. */
+  /** Commits not proven to be ours. `first` is named if it is the only one. */
   | { readonly kind: 'remote-silent'; readonly remote: string; readonly commits: number; readonly first: string }
   | { readonly kind: 'foreign-commits'; readonly commits: number; readonly first: string }
   /** About a pull request. */
@@ -73,6 +73,6 @@ export type Doubt =
   | { readonly kind: 'origin-unknown'; readonly message: string }
   | { readonly kind: 'no-such-branch'; readonly remote: string; readonly branch: string }
   | { readonly kind: 'no-head'; readonly remote: string }
-  /** Without `branch`: it is the tip of none. */
+  /** Without `branch`: the tip of no branch. */
   | { readonly kind: 'not-a-tip'; readonly head: string; readonly remote: string; readonly branch?: string }
   | { readonly kind: 'several-branches'; readonly head: string; readonly remote: string }

@@ -1,11 +1,11 @@
 import type { Merged, StaleBase } from '../merge-proof.ts'
 
-/** Why a branch stayed or went with its worktree. */
+/** Why a worktree's branch was kept or deleted. */
 export type BranchNote =
-  /** `base`: where it would have to be merged, as people say it. */
+  /** `base`: where it would have to be merged, for display. */
   | { readonly kind: 'merge-status'; readonly merged: Merged; readonly base: string }
   | { readonly kind: 'stale-base'; readonly why: StaleBase }
-  /** `not-judged`: it has commits that nobody looked at. `moved`: somebody moved it meanwhile. */
+  /** `not-judged`: it has commits that weren't checked. `moved`: someone moved it meanwhile. */
   | { readonly kind: 'no-own-commits' | 'existed-before' | 'directory-missing' | 'moved' | 'not-judged' }
   | { readonly kind: 'gone'; readonly branch: string }
   | { readonly kind: 'checked-out'; readonly holder: string }
@@ -22,10 +22,10 @@ export const branchNoteKinds = [
   'checked-out',
 ] as const satisfies readonly BranchNote['kind'][]
 
-/** What became of the branch. A string: an earlier version wrote down the words. */
+/** What happened to the branch. Earlier versions stored the note as text. */
 export type BranchOutcome = { readonly deleted: boolean; readonly note: BranchNote | string }
 
-/** Why a worktree went, for those who used it. */
+/** Why a worktree was removed, for its users. */
 export type RemovalReason =
   | { readonly kind: 'on-request'; readonly by?: string }
   | {

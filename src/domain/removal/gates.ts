@@ -4,7 +4,7 @@
  */
 import type { Fact } from './reason.ts'
 
-/** The questions removal asks before it touches anything. *Cannot tell* counts as no. */
+/** The checks before a removal changes anything. *Cannot tell* counts as no. */
 export const gateNames = [
   'ours',
   'no-mount',
@@ -33,9 +33,9 @@ export const no = (gate: GateName, fact: Fact): GateAnswer => ({ gate, answer: '
 export const cannotTell = (gate: GateName, fact: Fact): GateAnswer => ({ gate, answer: 'cannot-tell', fact })
 
 /**
- * What --force may override: work that the restore point keeps, and other conversations' holds.
- * Never a live process, something that is not ours, or a mount or somebody's worktree inside, which no restore point can
- * hold. A *cannot tell* is overridden by nothing.
+ * What --force may override: work that the restore point keeps, and other conversations' holds. Never a live process,
+ * something that isn't ours, or a mount or someone's worktree inside, which no restore point can hold. Nothing
+ * overrides a *cannot tell*.
  */
 const forceable: Record<GateName, boolean> = {
   ours: false,

@@ -1,29 +1,29 @@
 import type { Unreachable } from './unreachable.ts'
 
-/** What a gate found, as a value: remedies and sentences about it are made in commands/views. */
+/** What a gate found, as a value: commands/views writes the remedies and sentences. */
 export type Fact =
   | { readonly kind: 'other-host' }
   | { readonly kind: 'adopted' }
-  /** Something else is at its path, or its record is somebody else's. */
+  /** Something else is at its path, or its record is another's. */
   | { readonly kind: 'another-worktree'; readonly why: string }
   | { readonly kind: 'outside-root'; readonly path: string }
-  /** Paths are absolute; `name` is as it is shown, relative to the worktree. */
+  /** Paths are absolute; `name` is for display, relative to the worktree. */
   | { readonly kind: 'mount'; readonly path: string; readonly name: string; readonly what: string }
   | Use
   | { readonly kind: 'conversation'; readonly platform: string; readonly conversationId: string }
   | Uncommitted
   | Unreachable
-  /** `repository`: the one that it belongs to. */
+  /** `repository`: the one it belongs to. */
   | { readonly kind: 'worktree-inside'; readonly path: string; readonly name: string; readonly repository: string }
   | { readonly kind: 'repository-inside'; readonly path: string; readonly name: string; readonly work: RepositoryWork }
-  /** A file that the configuration says to keep, and that differs from its source. */
+  /** A file that the configuration says to keep and that differs from its source. */
   | { readonly kind: 'kept-file'; readonly path: string }
   | { readonly kind: 'unknown'; readonly why: string }
   | { readonly kind: 'unknown-lease'; readonly purpose: string }
   | { readonly kind: 'unknown-files' }
   | { readonly kind: 'unknown-instance' }
 
-/** What a repository holds that nothing else has, or why nobody knows. */
+/** What only this repository holds, or why that is unknown. */
 export type RepositoryWork =
   /** It shares something with other directories. */
   | { readonly kind: 'borrows-objects' | 'has-worktrees' | 'partial-clone' }
@@ -34,14 +34,14 @@ export type RepositoryWork =
   | { readonly kind: 'name-not-utf8' | 'copied-worktree' | 'too-many' }
   | { readonly kind: 'leads-nowhere'; readonly path: string }
   | { readonly kind: 'unknown'; readonly message: string }
-  /** In a repository inside of it. */
+  /** In a repository inside it. */
   | { readonly kind: 'inside'; readonly name: string; readonly work: RepositoryWork }
 
 export type Use =
   | { readonly kind: 'lease'; readonly purpose: string; readonly pid: number }
-  /** By git's own means, by another tool. */
+  /** A git lock, set by another tool. */
   | { readonly kind: 'lock'; readonly reason: string }
-  /** Whoever asks stands in it. */
+  /** The caller is inside. */
   | { readonly kind: 'you' }
   | { readonly kind: 'process'; readonly pid: number; readonly command: string }
 
@@ -49,7 +49,7 @@ export type Uncommitted =
   /** Staged or not: what `git status` shows. */
   | { readonly kind: 'changed'; readonly count: number }
   | { readonly kind: 'untracked'; readonly count: number }
-  /** Changed, and hidden from `git status` by a bit in the index. */
+  /** Changed, but hidden from `git status` by an index flag. */
   | { readonly kind: 'hidden'; readonly paths: readonly string[] }
   | { readonly kind: 'operation'; readonly operation: string }
   | { readonly kind: 'submodule'; readonly path: string; readonly problem: SubmoduleProblem }

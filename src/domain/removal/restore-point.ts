@@ -2,7 +2,7 @@ import type { IsolatedEnvironment } from '../environment.ts'
 import type { CodebaseId, EnvironmentId, Sha } from '../names.ts'
 import type { Work } from '../work.ts'
 
-/** Everything a removed environment held. Git objects are held by `ref`; the rest is in its directory below `restore/` in the home. */
+/** Everything a removed environment held: git objects in `ref`, the rest below `restore/` in the home. */
 export type RestorePoint = {
   readonly id: string
   readonly host: string
@@ -21,44 +21,44 @@ export type RestoreContents = {
   readonly aliases: readonly Work[]
   /** HEAD: on a branch, or detached. */
   readonly head: { readonly branch: string | undefined; readonly sha: Sha | undefined }
-  /** The settings of the branch that HEAD was on, which go with the branch. Points written before have none. */
+  /** The settings of HEAD's branch, which are deleted with the branch. Older points have none. */
   readonly branchSettings?: readonly (readonly [variable: string, value: string])[]
-  /** The settings of the environment's own branch, where HEAD was on another one. */
+  /** The settings of the environment's own branch, if HEAD was on another. */
   readonly ownBranchSettings?: readonly (readonly [variable: string, value: string])[]
-  /** Where the environment's branch stood; undefined when it was gone already. */
+  /** The tip of the environment's branch; undefined if already gone. */
   readonly tip: Sha | undefined
-  /** Of a clone: the branch that it was made on, whatever it was renamed to. */
+  /** For a clone: the branch it was created on, even if renamed. */
   readonly madeOn?: string
-  /** Present only when index or working files differ from HEAD. */
+  /** Whether index or working files differ from HEAD. */
   readonly dirty: boolean
   /** A commit whose tree has the content of annotated tags, `tag-<id>`: only a ref can hold the tags themselves. */
   readonly tags?: Sha
-  /** Files whose raw bytes a checkout would not write, though git calls them clean. */
+  /** Files that git calls clean although a checkout would write other bytes. */
   readonly converted: readonly string[]
   /**
-   * Files of Git LFS, kept beside git in `large/<oid>`; git has their pointers. Raw paths. Undefined in points of an
-   * earlier version, and where the files were missing: then a checkout decides which bytes a clean file gets.
+   * Git LFS files, kept outside git in `large/<oid>`; git has their pointers. Raw paths. Undefined in points of an
+   * earlier version, and if the files were missing: then a checkout decides which bytes a clean file gets.
    */
   readonly largeFiles?: readonly LargeFile[]
   /**
-   * Files with `skip-worktree` set that were there all the same: of such files all others were not. Raw paths. Undefined
-   * in points of an earlier version, and where the files were missing.
+   * Files with `skip-worktree` set that existed; all other such files didn't. Raw paths. Undefined in points of an
+   * earlier version, and if the files were missing.
    */
   readonly skippedButThere?: readonly string[]
-  /** By raw path, a directory with a `/` at its end: see `Permissions`. */
+  /** By raw path, directories with a trailing `/`: see `Permissions`. */
   readonly modes: Readonly<Record<string, number>>
-  /** Undefined in points of an earlier version, and where the files were missing. */
+  /** Undefined in points of an earlier version, and if the files were missing. */
   readonly permissions?: Pick<Permissions, 'umask' | 'emptyDirectories'>
-  /** Files kept beside git, under `<home>/restore/<id>`; relative paths. */
+  /** Files kept outside git, in `<home>/restore/<id>`; relative paths. */
   readonly ignored: readonly string[]
   readonly nested: readonly string[]
-  /** What was not kept, and why; named in the answer. */
+  /** What wasn't kept, and why; shown to the user. */
   readonly leftOut: readonly LeftOut[]
 }
 
-/** What git does not record: a private file must not come back readable by all. Raw paths. */
+/** What git doesn't record: a private file must not come back world-readable. Raw paths. */
 export type Permissions = {
-  /** What files and directories have that are not among `modes`. */
+  /** For files and directories that aren't in `modes`. */
   readonly umask: number
   readonly modes: Readonly<Record<string, number>>
   readonly emptyDirectories: readonly string[]

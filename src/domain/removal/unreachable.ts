@@ -1,11 +1,11 @@
 import type { Sha } from '../names.ts'
 
-/** What would be lost with a worktree's record: what only it or the git directories of its submodules have. */
+/** What would be lost with a worktree's record: what only it or its submodules' git directories have. */
 export type Unreachable =
   | { readonly kind: 'detached-head'; readonly commits: number }
-  /** In a ref that only this worktree has. `commits` is undefined for what is not a commit. */
+  /** In a ref that only this worktree has. `commits` is undefined for non-commits. */
   | { readonly kind: 'own-ref'; readonly ref: string; readonly commits: number | undefined }
-  /** In a ref of a clone beside its branch, or an older stash; `source` is what git can fetch it by. */
+  /** In a clone's ref other than its branch, or an older stash; `source` is what git can fetch. */
   | {
       readonly kind: 'clone-ref'
       readonly ref: string
@@ -14,7 +14,7 @@ export type Unreachable =
       readonly repository: string
     }
   | { readonly kind: 'more-clone-refs'; readonly count: number; readonly path: string; readonly repository: string }
-  /** Worktrees that somebody made from a clone: git keeps its record of them there. */
+  /** Worktrees that someone made from a clone, which holds git's record of them. */
   | { readonly kind: 'clone-worktrees'; readonly path: string; readonly worktrees: readonly SubmoduleWorktree[] }
   | UnpushedCommits
   /** Refs of a submodule that lead to no commit, such as a tag on a file. */
@@ -29,20 +29,20 @@ export type UnpushedCommits = {
   readonly kind: 'submodule-commits'
   readonly submodule: UnpushedSubmodule
   readonly commits: number
-  /** Pushing these pushes every commit, unless there are more of them than are listed. */
+  /** Pushing these pushes every commit, unless there are more than are listed. */
   readonly tips: readonly UnpushedTip[]
   readonly hasMoreTips: boolean
-  /** Whether the remote said which tags it has; undefined where the answer would not matter. */
+  /** Whether the remote listed its tags; undefined if that doesn't matter. */
   readonly askedForTags: 'answered' | 'no-answer' | undefined
 }
 
 export type UnpushedSubmodule = {
   readonly name: string
   readonly gitDir: string
-  /** Git fails where it cannot enter the directory that the configuration names. */
+  /** Git fails if it can't enter the directory that the configuration names. */
   readonly filesAreGone: boolean
   readonly remote: string | undefined
-  /** A branch that is pushed gets a remote-tracking ref. Not so in a clone of a single branch. */
+  /** A pushed branch gets a remote-tracking ref. Not so in a single-branch clone. */
   readonly tracksPushes: boolean
 }
 
@@ -54,7 +54,7 @@ export type UnpushedTip =
   | { readonly at: 'stash' | 'reflog'; readonly sha: Sha }
 
 export type SubmoduleWorktree = {
-  /** Undefined where git's record of it is broken. */
+  /** Undefined if git's record of it is broken. */
   readonly path: string | undefined
   readonly isLocked: boolean
 }

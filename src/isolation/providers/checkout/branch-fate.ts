@@ -36,7 +36,7 @@ export const judgeBranch = async (
   return { merged, tip, goes, note }
 }
 
-/** Started from another branch than base and never moved: not merged, and yet there is nothing to lose. */
+/** Started from a branch other than base and never moved: not merged, but nothing to lose. */
 const hasNothingOfItsOwn = async (
   context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
@@ -45,7 +45,7 @@ const hasNothingOfItsOwn = async (
 ): Promise<boolean> => {
   if (tip !== startSha) return false
   const repo = repoOf(codebase)
-  // The branch of a clone is not the repository's, so there nothing has to be left out of the count.
+  // A clone's branch isn't in the repository, so there is nothing to exclude from the count.
   const sharesRefs = (await readRef(context.git, repo, `refs/heads/${branch}`))?.sha === tip
   return (
     (await (sharesRefs ? countOnlyOnBranch(context.git, repo, branch) : countUnreachable(context.git, repo, [tip]))) ===
@@ -56,7 +56,7 @@ const hasNothingOfItsOwn = async (
 const whyItStays = ({ branch }: IsolatedEnvironment, tip: Sha | undefined): BranchNote =>
   tip === undefined ? { kind: 'gone', branch } : { kind: 'existed-before' }
 
-/** Deletes the branch if it is still where it was judged and nobody has it checked out; otherwise says why not. */
+/** Deletes the branch if it hasn't moved since it was judged and isn't checked out; otherwise says why not. */
 export const dropBranch = async (
   context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,

@@ -19,21 +19,21 @@ import { restoreDirectory } from '../../restore-points.ts'
 
 export type Content = {
   readonly tip: Sha
-  /** The local branch that holds it, if it is one. */
+  /** The local branch that holds it, if any. */
   readonly branch: BranchName | undefined
-  /** Git's record of the worktree that it is checked out in, if it is. */
+  /** Git's record of the worktree where it is checked out, if any. */
   readonly gitDir?: string | undefined
 }
 
 export type ContentTrust = {
   readonly trust: Exclude<Trust, 'vouched' | 'lapsed'>
-  /** Why it is not proven. */
+  /** Why it isn't proven. */
   readonly doubt: Doubt | undefined
 }
 
 /**
- * Whether commits come from the repository's own people. Proof is: they are in base, they were committed here, or they
- * are on a branch of our remote. The cheap questions come first; the remote is asked only if they leave a doubt.
+ * Whether commits come from the repository's own people. Proof: they are in base, were committed here, or are on a
+ * branch of our remote. Cheap checks come first; the remote is asked only if they leave a doubt.
  */
 export const contentTrust = async (
   context: IsolationContext,
@@ -44,7 +44,7 @@ export const contentTrust = async (
   const elsewhere = await followsElsewhere(context, codebase, content.branch)
   if (elsewhere !== undefined) return unproven(elsewhere)
   const earlier = await lastRemoved(context, codebase, content.branch)
-  // Taking a work up again changes nothing about where it comes from, as long as its branch has not moved meanwhile.
+  // Restarting a work doesn't change its origin, as long as its branch hasn't moved.
   if (earlier?.environment.trust === 'own' && earlier.tip === content.tip) return own
   const { base } = await baseAndConfig(context, codebase)
   const repo = repoOf(codebase)
@@ -52,7 +52,7 @@ export const contentTrust = async (
     commitsOutside(context.git, repo, content.tip, known, { ...options, limit: mostCommits })
   const left = await outside([base.sha])
   if (left.length === 0) return own
-  // What was committed in an untrusted worktree may be a stranger's work in one commit of ours.
+  // A commit made in an untrusted worktree may contain a stranger's work.
   const wasUntrusted = earlier !== undefined && !isTrusted(earlier.environment.trust)
   const made = wasUntrusted ? new Set<Sha>() : await madeHere(context, codebase, content)
   if (left.length < mostCommits && left.every((sha) => made.has(sha))) return own
@@ -68,7 +68,7 @@ export const contentTrust = async (
 const own: ContentTrust = { trust: 'own', doubt: undefined }
 const unproven = (doubt: Doubt): ContentTrust => ({ trust: 'unproven', doubt })
 
-/** A branch with more commits of its own than this is not walked. */
+/** Branches with more commits of their own aren't walked. */
 const mostCommits = 2_000
 
 const foreignIn = (commits: readonly Sha[], made: ReadonlySet<Sha>): { commits: number; first: string } => {
@@ -76,7 +76,7 @@ const foreignIn = (commits: readonly Sha[], made: ReadonlySet<Sha>): { commits: 
   return { commits: foreign.length, first: foreign[0] ?? '' }
 }
 
-/** `gh pr checkout` of a fork leaves its mark: the branch follows `refs/pull/…`, or pulls from or pushes to elsewhere. */
+/** After `gh pr checkout` of a fork, the branch follows `refs/pull/…`, or pulls from or pushes to elsewhere. */
 const followsElsewhere = async (
   { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
@@ -95,7 +95,7 @@ const followsElsewhere = async (
   return undefined
 }
 
-/** The newest removed environment on this branch, while it can be restored. */
+/** The newest removed, still restorable environment on this branch. */
 const lastRemoved = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -106,7 +106,7 @@ const lastRemoved = async (
   return points.find(({ contents }) => contents.environment.branch === branch)?.contents
 }
 
-/** What the remote has as branches now; undefined when it does not answer. Without a remote there are none. */
+/** The remote's current branch tips; undefined when it doesn't answer, empty without a remote. */
 const remoteHeads = async (
   { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
@@ -123,8 +123,8 @@ const remoteHeads = async (
 }
 
 /**
- * Commits that somebody committed in this repository, as its reflogs tell. A branch's reflog does not say in which
- * worktree: once there has been an unproven one, only the HEAD reflogs of trusted worktrees count.
+ * Commits made in this repository, according to its reflogs. A branch's reflog doesn't name the worktree, so once there
+ * has been an unproven one, only the HEAD reflogs of trusted worktrees count.
  */
 const madeHere = async (
   context: IsolationContext,
@@ -155,9 +155,9 @@ const commitsIn = (logs: readonly (readonly ReflogEntry[])[]): ReadonlySet<Sha> 
 }
 
 /**
- * Whether a person has vouched for what is checked out: it is the commit that they named, or that commit with nothing on
- * top of it but base and what was committed in this very worktree. A fast-forward or a merge to the pull request's next
- * head isn't, whoever did it. An older commit isn't either: what the vouched one has removed is back there.
+ * Whether a person has vouched for what is checked out: the commit they named, or that commit plus only base and
+ * commits made in this worktree. A fast-forward or merge to the pull request's next head doesn't count, no matter who
+ * did it. Nor does an older commit: it has what the vouched one removed.
  */
 export const isVouchedCommit = async (
   context: IsolationContext,
@@ -174,7 +174,7 @@ export const isVouchedCommit = async (
   return added.length < mostCommits && added.every((sha) => made.has(sha))
 }
 
-/** Where HEAD went in every trusted worktree, those included that can still be restored. */
+/** HEAD's moves in every trusted worktree, including those that can still be restored. */
 const trustedMoves = async (
   context: Pick<IsolationContext, 'store' | 'host' | 'home'>,
   codebase: Codebase,
@@ -192,11 +192,11 @@ const trustedMoves = async (
     const record = await recordOf(codebase, environment, strangers)
     return record === undefined ? [] : headReflog(record)
   })
-  // A reflog that cannot be read proves nothing.
+  // An unreadable reflog proves nothing.
   return Promise.all([...removed, ...present].map((moves) => moves.catch(() => [])))
 }
 
-/** Git's record of the environment, unless another worktree has got its name. An adopted one may have no token. */
+/** Git's record of the environment, unless another worktree now has its name. Adopted ones may have no token. */
 const recordOf = async (
   codebase: Codebase,
   { id, adminName, owned }: IsolatedEnvironment,
@@ -211,8 +211,8 @@ const recordOf = async (
 }
 
 /**
- * A rebase, a cherry-pick or `git am` replays what somebody else may have written, and an amended commit keeps what it
- * amends: those prove nothing by themselves.
+ * A rebase, cherry-pick or `git am` may replay someone else's work, and an amended commit keeps what it amends: those
+ * prove nothing by themselves.
  */
 const isCommit = (move: ReflogEntry, made: ReadonlySet<Sha>): move is ReflogEntry & { readonly to: Sha } => {
   const { from, to, message } = move
@@ -222,7 +222,7 @@ const isCommit = (move: ReflogEntry, made: ReadonlySet<Sha>): move is ReflogEntr
 }
 
 /**
- * What `git merge` and a merging `git pull` say. After the colon a replayed commit has its own subject, which a stranger
- * may have worded like this: `cherry-pick: …`, or `pull --rebase (pick): …`, hence no parentheses.
+ * The reflog message of `git merge` and a merging `git pull`. A replayed commit's own subject follows the colon, and a
+ * stranger may imitate this: `cherry-pick: …`, or `pull --rebase (pick): …`, hence no parentheses.
  */
 const mergeMade = /^(?:merge|pull)(?: [^:()]*)?: Merge made by the '[\w-]+' strategy\.?$/

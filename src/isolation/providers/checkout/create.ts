@@ -21,8 +21,8 @@ import type { CheckoutKind } from './kind.ts'
 import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
- * Decide → row and intent → git → copy, link, setup → active. Only git's part holds the repository's lock:
- * a setup script may take minutes, and others must not wait for it.
+ * Decide → row and intent → git → copy, link, setup → active. Only git's part holds the repository's lock: a setup
+ * script may take minutes, and others must not wait for it.
  */
 export const createEnvironment = async (
   context: IsolationContext,
@@ -30,7 +30,7 @@ export const createEnvironment = async (
   request: CreateRequest,
 ): Promise<Created | Existing | LimitReached> => {
   const { codebase, signal } = request
-  // Before anything is made there, and again by its real path.
+  // Before creating anything there; again by its real path.
   assertOutside(codebase, resolve(context.worktreesBase))
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   assertOutside(codebase, root)
@@ -39,7 +39,7 @@ export const createEnvironment = async (
     locked(context, codebase, purpose, () => begin(context, checkout, request, root), signal)
   const recovered: Notice[] = []
   let begun = await start()
-  // Somebody else is making (or removing) the same work's: that is waited for without the lock.
+  // Another process is creating or removing this work's environment: wait without the lock.
   while ('outcome' in begun && begun.outcome === 'under-way') {
     await waitForOperation(context, codebase, begun.environment, { signal, tell: (notice) => recovered.push(notice) })
     begun = await start()
@@ -70,11 +70,11 @@ export const createEnvironment = async (
   }
 }
 
-/** Said where nobody called it a fork: why it is treated like one, and how a person can vouch for it. */
+/** Why something not declared a fork is treated like one, and how a person can vouch for it. */
 const doubtNotice = ({ plan: { trust, doubt, branch, prNumber } }: Creation): Notice[] =>
   isTrusted(trust) || doubt === undefined ? [] : [{ kind: 'treated-as-fork', branch, prNumber, doubt }]
 
-/** Inside the checkout every environment would be untracked files there, and inside the git directory worse. */
+/** Inside the checkout, every environment would be untracked files; inside the git directory, worse. */
 const assertOutside = ({ repoPath, checkoutPath, name }: Codebase, root: string): void => {
   const holder = [checkoutPath, repoPath].find((path) => path !== undefined && isInside(path, root))
   if (holder === undefined) return
@@ -94,7 +94,7 @@ const begin = async (
 ): Promise<Begun | Existing | LimitReached | UnderWay> => {
   const { codebase, work } = request
   const existing = await context.store.environments.liveByWork(codebase.id, work)
-  // A missing one gives way: what git still knows of it is saved first, and its branch is used as it is.
+  // A missing one is replaced: what git still has of it is saved first, and its branch is used as is.
   if (existing !== undefined && existing.status !== 'missing') return alreadyThere(existing)
   if (existing !== undefined && (await isBack(context, codebase, existing))) {
     const environment = (await context.store.environments.get(existing.id)) ?? existing
@@ -127,14 +127,14 @@ const begin = async (
   })
 }
 
-/** It may have been made by another provider than the one that makes this work's environment now. */
+/** Another provider than the current one may have created it. */
 const giveWay = async (
   context: IsolationContext,
   codebase: Codebase,
   missing: IsolatedEnvironment,
 ): Promise<readonly Notice[]> => (await providerOf(context, missing)).forgetMissing(context, codebase, missing)
 
-/** Looked at again under the lock: a directory that came back is the environment, and one that cannot be told blocks. */
+/** Checked again under the lock: a directory that came back is the environment; an unclear answer blocks. */
 const isBack = async (
   context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,

@@ -14,29 +14,29 @@ import { resolveCommit, updateRefs } from '../../../git/refs.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { Plan } from './plan.ts'
 
-/** A local branch that is merely behind its pull request moves forward before it is checked out. */
+/** Fast-forwards a local branch that is merely behind its pull request before it is checked out. */
 export const moveForward = async (context: Pick<IsolationContext, 'git'>, plan: Plan): Promise<void> => {
   if (!plan.fastForward) return
   const { from, to } = plan.fastForward
   const moved = await updateRefs(context.git, plan.repo, [{ update: `refs/heads/${plan.branch}`, to, from }], {
     reason: 'coppice: fast-forward to the pull request',
   })
-  // Done before, when a spare was tried first.
+  // Already done when a spare was tried first.
   if (!moved.ok && (await resolveCommit(context.git, plan.repo, `refs/heads/${plan.branch}`)) === to) return
   if (!moved.ok) throw new AppError('branch-in-use', `${plan.branch} moved while it was being brought up to date`)
 }
 
-/** Device and inode: a directory that somebody makes at the same path later has another number. */
+/** Device and inode: a directory created later at the same path has a different inode. */
 export const directoryNumber = async (path: string): Promise<string | undefined> => {
   const found = await unlessMissing(lstat(path, { bigint: true }))
   return found?.isDirectory() === true ? `${found.dev}:${found.ino}` : undefined
 }
 
-/** What the journal says an interrupted making may have left. */
+/** From the journal: what an interrupted creation may leave. */
 export type CreationRecord = {
   readonly path: string
   readonly leaf: string
-  /** Only if it was made here. */
+  /** Only if created here. */
   readonly branch: string | undefined
   readonly start: Sha
   readonly adminNamesBefore: readonly string[]
@@ -47,7 +47,7 @@ export type CreationRecord = {
   readonly trashedFrom: string | undefined
 }
 
-/** Throws when the entry is not as it was written: then nobody knows what may be taken back. */
+/** Throws if the entry doesn't match its schema: then we don't know what may be undone. */
 export const readCreationRecord = (entry: JournalEntry): CreationRecord => {
   switch (entry.kind) {
     case 'create':
@@ -72,11 +72,11 @@ const madeBy = ({ branch, branchCreated, ...data }: CreationData): Omit<Creation
   spareId: undefined,
 })
 
-/** Whether the directory at the path is the one that was made. */
+/** Whether the directory at the path is the one we created. */
 export const isOurDirectory = async ({ directory, path }: CreationRecord): Promise<boolean> =>
   directory !== undefined && directory === (await directoryNumber(path))
 
-/** From these steps on the journal knows that every file of the checkout, or of the restore point, has been written. */
+/** Once the journal has one of these steps, every file of the checkout, or of the restore point, has been written. */
 export const provisioning = 'provisioning'
 export const finishing = 'finishing'
 export const discarding = 'discarding'

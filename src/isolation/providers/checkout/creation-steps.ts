@@ -24,8 +24,8 @@ import type { LeftAlone } from '../../../domain/notice.ts'
 import { ReasonedError } from '../../../domain/reasoned-error.ts'
 
 /**
- * Row and intent first, then git. The caller holds the repository's lock.
- * A conflict or the limit is an answer; anything thrown has already been undone.
+ * Row and intent first, then git. Call with the repository's lock held. A conflict or the limit is a result; anything
+ * thrown has already been undone.
  */
 export const createTree = async (
   making: Creation,
@@ -37,7 +37,7 @@ export const createTree = async (
     const inserted = await store.environments.insert(environment, making.limit)
     if (inserted.outcome !== 'inserted') return inserted
     await store.journal.begin(entry)
-    // Taken in the same transaction, so that a spare is never both free and being moved.
+    // In the same transaction, so that a spare is never both free and being moved.
     const claimed = spare !== undefined && (await checkout.spares?.claim(store, spare, entry.id)) === true
     return { ...inserted, claimed }
   })
@@ -47,7 +47,7 @@ export const createTree = async (
     const taken = outcome.claimed && spare ? await checkout.spares?.take(making, entry, spare) : undefined
     const tree = taken ?? (await addFresh(making, entry, outcome.claimed))
     await context.failpoint(`${making.kind}.tree`)
-    // A restore has yet to lay its files over the checkout.
+    // A restore has yet to write files over the checkout.
     if (making.kind === 'create') await context.store.journal.advance(entry.id, { step: provisioning, child: null })
     await writeToken(tree.gitDir, environment.id)
     await context.failpoint(`${making.kind}.token`)
@@ -63,10 +63,7 @@ export const createTree = async (
   }
 }
 
-/**
- * Takes back what failed after the lock was free again. The error to throw says where the work is that others did in it
- * meanwhile.
- */
+/** Undoes a creation that failed after the lock was released. The error to throw says where others' work is. */
 export const undoFailed = async (making: Creation, { entry }: CreatedTree, error: unknown): Promise<unknown> => {
   const { context, codebase, checkout, kind } = making
   const undone = await undoOrAbandon(context, entry.id, () =>
@@ -92,7 +89,7 @@ const withWhereabouts = async (
   return new AppError(code, message, { cause: error, remedy: first === undefined ? where : remedy`${first}. ${where}` })
 }
 
-/** It stays until whoever keeps it from being undone is gone. */
+/** It stays until nothing blocks the undo. */
 const unfinished = (
   { path }: IsolatedEnvironment,
   why: LeftAlone,
@@ -105,7 +102,7 @@ const unfinished = (
   if (signal?.aborted === true) {
     return new ReasonedError('cancelled', where, [{ left: why }], { cause: error, remedy: way })
   }
-  // The output of a script ends without a full stop.
+  // A script's output ends without a full stop.
   const what = `${message}${message.includes('\n') ? '\n' : '. '}${where}`
   return new ReasonedError(code, what, [{ left: why }], {
     cause: error,
@@ -136,7 +133,7 @@ const listed = (notSaved: readonly LeftOut[]): string => {
   return `. Not saved: ${shown.join(', ')}${notSaved.length > 5 ? ` and ${notSaved.length - 5} more` : ''}`
 }
 
-/** Everything is laid: the row becomes active and the intent is done, in one transaction. */
+/** Provisioning is done: activates the row and ends the intent in one transaction. */
 export const activate = async (
   { context, kind, environment, aliases, codebase, checkout }: Creation,
   { tree, entry }: CreatedTree,
@@ -156,7 +153,7 @@ export const activate = async (
   return { ...environment, ...patch, status: 'active' }
 }
 
-/** The plain path, or the one with a hash when another environment or a stranger has the plain one. */
+/** The plain path, or one with a hash if another environment or anything else has the plain one. */
 export const choosePath = async (
   context: Pick<IsolationContext, 'store' | 'host'>,
   codebase: Codebase,
@@ -167,7 +164,7 @@ export const choosePath = async (
   const known = await readAdminDirs(plan.repo.commonDir)
   for (const path of candidates) {
     const row = await context.store.environments.liveByPath(context.host, path)
-    // A record whose directory is away (unmounted?) still speaks for its path.
+    // A record whose directory is missing (unmounted?) still claims its path.
     const recorded = known.some((admin) => admin.worktreePath === path)
     if (row === undefined && !recorded && !(await exists(path))) return path
   }
@@ -211,10 +208,10 @@ const addFresh = async (making: Creation, entry: JournalEntry, afterSpare: boole
   const { context, kind, environment, checkout } = making
   if (afterSpare) await context.store.journal.advance(entry.id, { step: 'adding', child: null, data: { spare: null } })
   await context.failpoint(`${kind}.adding`)
-  // Git fills an empty directory that is there. Ours has a number by which it is known, whatever git is killed in.
+  // Git fills an existing empty directory. Its inode identifies it as ours even if git is killed.
   await mkdir(environment.path, { mode: 0o777 })
   const directory = await directoryNumber(environment.path)
-  // Of a worktree git's record tells, too.
+  // Git's record identifies worktrees too.
   if (!checkout.sharesRefs) await context.store.journal.advance(entry.id, { data: { directory } })
   return withChild(context, entry.id, { directory }, (onSpawn) => checkout.add(making, onSpawn))
 }

@@ -33,7 +33,7 @@ export const endCreation = (
   context.store.transaction(async (store) => {
     if (entry.environmentId !== undefined) {
       await store.ports.release(entry.environmentId)
-      // A row that a restore point speaks of stays, so that `restore` finds it.
+      // Keep a row that a restore point refers to, so that `restore` finds it.
       const isSaved = saved === 'saved' || (await store.restorePoints.get(entry.id)) !== undefined
       if (isSaved) await store.environments.transition(entry.environmentId, 'creating', 'removed')
       else await store.environments.deleteCreating(entry.environmentId)
@@ -41,7 +41,7 @@ export const endCreation = (
     await store.journal.end(entry.id)
   })
 
-/** A mount or somebody's worktree inside: no restore point can hold either, so it all stays. */
+/** A mount or someone's worktree inside: no restore point can hold either, so keep it all. */
 export const holdsOthers = async (
   context: Pick<IsolationContext, 'clock' | 'log'>,
   directories: readonly string[],
@@ -55,7 +55,7 @@ export const holdsOthers = async (
   return inside.length > 0
 }
 
-/** Who uses the half-made tree; undefined when nobody does. */
+/** Who uses the half-made tree; undefined if nobody does. */
 export const whoUses = async (
   context: IsolationContext,
   entry: JournalEntry,
@@ -64,7 +64,7 @@ export const whoUses = async (
 ): Promise<LeftAlone | undefined> => {
   const environment: Used = { id: toEnvironmentId(entry.environmentId ?? entry.id), provider }
   const first = await stillInUse(context, { environment }, tree)
-  // Another Coppice process may have asked git about it just then.
+  // Another Coppice process may just have been running git on it.
   const users = allPass(first) ? first : await stillInUse(context, { environment }, tree)
   const reasons = users.filter(({ answer }) => answer !== 'yes')
   return reasons.length === 0 ? undefined : because(reasons)
@@ -86,8 +86,8 @@ export type Discarding = {
 }
 
 /**
- * Saves what others did in the tree and takes it away, as removal does: out of everybody's way first, then a second
- * look. If somebody was quicker than that, it goes back to where it was.
+ * Saves what others did in the tree and removes it, as removal does: moves it away first, then checks again. If it
+ * changed meanwhile, it is moved back.
  */
 export const saveAndDiscard = async (
   context: IsolationContext,
@@ -100,7 +100,7 @@ export const saveAndDiscard = async (
   await context.failpoint('undo.saved')
   const root = await rootOf(context, tree.path)
   if (root === undefined) return saved
-  // A spare that was being taken may be at either of two places, and has to come back to the same one.
+  // A spare being claimed may be in either of two places, and must go back to the same one.
   await context.store.journal.advance(entry.id, { data: { trashedFrom: tree.path } })
   const trash = await moveToTrash(root, tree.path, trashId(entry))
   await context.failpoint('undo.moved')
@@ -120,14 +120,14 @@ export const saveAndDiscard = async (
   return saved
 }
 
-/** Whoever had a file open or stands in it is seen first, so that the stamp has everything that they wrote before. */
+/** Checks for users first, so that the stamp covers everything they wrote before. */
 const lookAgain = async (
   context: IsolationContext,
   { entry, provider }: Discarding,
   moved: Tree,
   before: TreeStamp,
 ): Promise<LeftAlone | undefined> => {
-  // Git may have been killed before it made its own directory.
+  // Git may have been killed before creating its directory.
   const hasRecord = (await unlessMissing(lstat(moved.gitDir))) !== undefined
   const mounts = await isUnmounted(hasRecord ? [moved.path, moved.gitDir] : [moved.path])
   const mounted = mounts.find(({ answer }) => answer !== 'yes')
@@ -138,14 +138,14 @@ const lookAgain = async (
   return now.value === before.value ? undefined : { kind: 'changed-meanwhile' }
 }
 
-/** From this step on its bytes may go at any time: whatever is at its path is not it. */
+/** From this step on it may be deleted at any time: its path may hold something else. */
 const givingUp = 'giving-up'
 
 export const isBeingDiscarded = ({ step }: JournalEntry): boolean => step === givingUp
 
 /**
- * An undoing that was interrupted may have moved it to the trash. One that had looked again is finished; otherwise the
- * directory goes back to where it was, to be looked at anew. Answers why it cannot.
+ * An interrupted undo may have moved it to the trash. If it had checked again, finish it; otherwise move the directory
+ * back to be checked again. Returns why it can't.
  */
 export const resumeDiscarding = async (
   context: Pick<IsolationContext, 'host' | 'deleteInBackground'>,
@@ -172,7 +172,7 @@ const deleteLater = async (
   if (trash !== undefined) context.deleteInBackground([trash])
 }
 
-/** What an undoing that was interrupted had saved before the directory went. */
+/** What an interrupted undo had saved before it removed the directory. */
 export const savedBefore = async (
   { store }: Pick<IsolationContext, 'store'>,
   { id }: JournalEntry,
@@ -186,7 +186,7 @@ const putBack = async (trash: string, path: string): Promise<LeftAlone | undefin
   return undefined
 }
 
-/** Without a second look: only for what was made under the lock that we still hold. */
+/** Doesn't check again: only for what was made under the lock that we still hold. */
 export const discard = async (
   context: Pick<IsolationContext, 'host' | 'deleteInBackground'>,
   entry: JournalEntry,
@@ -202,7 +202,7 @@ const rootOf = async ({ host }: Pick<IsolationContext, 'host'>, path: string): P
 
 const trashId = ({ environmentId, id }: JournalEntry): string => environmentId ?? id
 
-/** Git makes the directory before it writes into it: empty, it is nobody's. rmdir takes no more. */
+/** Git creates the directory before filling it: an empty one is nobody's. Else rmdir fails. */
 export const removeIfEmpty = async (path: string): Promise<void> => {
   const names = await readdir(path).catch(() => undefined)
   if (names?.length === 0) await rmdir(path).catch(() => undefined)

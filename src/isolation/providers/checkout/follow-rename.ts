@@ -8,13 +8,13 @@ import type { EnvironmentPatch } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { FollowedRename } from '../../provider.ts'
 
-/** A dry run answers the same and records nothing. */
+/** A dry run returns the same and records nothing. */
 export type FollowOptions = { readonly dryRun?: boolean | undefined }
 
 /**
- * A branch can be renamed under its environment (`git branch -m`), and agents do. The record follows the branch that is
- * checked out there if the reflog shows the rename, or if the recorded branch is gone. Otherwise another branch was
- * merely checked out, and the record stays.
+ * Agents sometimes rename an environment's branch (`git branch -m`). The record follows the branch that is checked out
+ * if the reflog shows the rename, or if the recorded branch is gone. Otherwise another branch was merely checked out,
+ * and the record stays.
  */
 export const followRename = async (
   context: Pick<IsolationContext, 'store' | 'git'>,
@@ -34,7 +34,7 @@ export const followRename = async (
   if ((await context.store.environments.liveByBranch(codebase.id, branch)) !== undefined) return unchanged
   const patch: EnvironmentPatch = {
     branch: toBranchName(branch),
-    // Without the reflog's word nobody knows who made it, so it is not ours to delete.
+    // If the reflog doesn't show who made it, it isn't ours to delete.
     branchOrigin: renamed ? environment.branchOrigin : 'existing',
   }
   if (!dryRun) await context.store.environments.update(environment.id, patch)

@@ -28,11 +28,11 @@ import { repoOf } from '../../codebases/repo-of.ts'
 import { fetchBranch, fetchPullRequestHead } from '../../codebases/fetch-pull-request.ts'
 
 /**
- * PR heads move. A clean tree that is behind is fast-forwarded, a review without commits of its own moves to the new
- * SHA, and the user is told; anything else is left, and both SHAs are named. Nothing in the tree is overwritten or
- * deleted but files that the commit it leaves has, and no commit made meanwhile is dropped. A trusted tree, which has
- * our files and ran our setup, moves only to what is on its branch of our remote; an adopted one never moves. An
- * unmoved head starts no program.
+ * PR heads move. A clean tree that is behind is fast-forwarded, a review without its own commits moves to the new SHA,
+ * and the user is told; anything else stays, and both SHAs are named. Overwrites and deletes only files that are in the
+ * commit it leaves, and drops no commit made meanwhile. A trusted tree, which has our files and ran our setup, moves
+ * only to what is on its branch of our remote; an adopted one never moves. If the head hasn't moved, no program is
+ * started.
  */
 export const followPullRequest = async (
   context: IsolationContext,
@@ -49,7 +49,7 @@ export const followPullRequest = async (
   if ((await headByFiles(tree, environment)) === prSha) return unmoved
   if (!environment.owned) return { notices: [], current: await hasCommit(context, tree, prSha, { signal }) }
   const followNow = async (): Promise<FollowedHead> => {
-    // Somebody may have vouched for it, or removed it, while this waited for the lock.
+    // Someone may have vouched for it, or removed it, while this waited for the lock.
     const current = await context.store.environments.get(environment.id)
     return current?.status === 'active' ? follow(context, codebase, current, tree, prSha, { signal }) : unknown
   }
@@ -57,10 +57,10 @@ export const followPullRequest = async (
 }
 
 const unmoved: FollowedHead = { notices: [], current: true }
-/** No head was named, or nobody could look: whether this is the pull request's code as it is now isn't known. */
+/** No head was named, or the check failed: unknown whether this is the pull request's current code. */
 const unknown: FollowedHead = { notices: [], current: false }
 
-/** Whether the tree stands at this commit or beyond. */
+/** Whether the tree is at this commit or beyond. */
 const hasCommit = async (
   { git }: Pick<IsolationContext, 'git'>,
   tree: Tree,
@@ -106,7 +106,7 @@ const follow = async (
     const move = { from: here, to: target, settings }
     const lost = looked.hasTarget ? [] : await inTheWay(context, tree, looked.dirt, move)
     if (lost.length > 0) return left({ kind: 'in-the-way', paths: lost.map(shownPath) })
-    // From here on it isn't stopped: a git that is killed while it writes leaves half of the files.
+    // Not cancelled from here on: git killed while writing leaves half of the files.
     signal?.throwIfAborted()
     await moveBranch(git, tree, { branch: environment.branch, from: here, to: target }, { settings })
     how = isBehind ? 'fast-forwarded' : 'rewritten'
@@ -114,12 +114,12 @@ const follow = async (
     signal?.throwIfAborted()
     return left({ kind: 'failed', message: toAppError(error).message })
   }
-  // Still a review without commits of its own: it can follow the next rewrite too.
+  // Still a review without its own commits: it can follow the next rewrite too.
   if (isUntouched) await context.store.environments.update(environment.id, { startSha: target })
   return { notices: [{ kind: 'head-followed', prNumber: number, how, from: here, to: target }], current: true }
 }
 
-/** Whether its files may be moved at all, by the questions that a removal asks about them. */
+/** Whether its files may be moved at all: the same checks as for a removal. */
 const look = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -130,7 +130,7 @@ const look = async (
   const why = (answers: readonly GateAnswer[]) => ({
     why: { kind: 'facts', facts: answers.flatMap(({ fact }) => fact ?? []) } as const,
   })
-  // First and alone: whatever looks at the files would wander off into what is mounted there.
+  // First and alone: anything else that reads the files would descend into the mounts.
   const mounts = await isUnmounted([tree.path, tree.gitDir])
   if (!allPass(mounts)) return why(mounts)
   const use = await usesOf(context, environment, tree)
@@ -138,7 +138,7 @@ const look = async (
   const dirt = await readDirt(context, codebase, environment, tree, config)
   if (dirt.headBranch !== environment.branch) return { why: { kind: 'other-branch', branch: dirt.headBranch } }
   if (dirt.headSha !== here) return { why: { kind: 'committed-meanwhile' } }
-  // A move that was interrupted: the files arrived and are staged. All that is left to do is to move the branch.
+  // An interrupted move: the files are in place and staged. Only the branch still has to move.
   const hasTarget = dirt.changed.length > 0 && (await hasFilesOf(context.git, tree, target))
   const problems = dirt.problems.filter(({ kind }) => !hasTarget || kind !== 'changed')
   const repositories = untrackedRepositories(dirt)
@@ -146,13 +146,15 @@ const look = async (
   return reasons.length > 0 ? why(reasons) : { dirt, hasTarget }
 }
 
-/** The move leaves repositories and worktrees inside alone unless they are in its way. One that git shows is a change. */
+/**
+ * The move leaves repositories and worktrees inside alone unless they are in its way. One that git shows is a change.
+ */
 const untrackedRepositories = ({ repositories, untracked }: Dirt): Dirt['repositories'] => {
   const shown = new Set(untracked)
   return repositories.filter(({ path }) => shown.has(`${path}/`))
 }
 
-/** Fetches the commit. Answers why this tree may not have it. */
+/** Fetches the commit. Returns why this tree may not have it. */
 const bring = async (
   context: Pick<IsolationContext, 'git' | 'progress'>,
   codebase: Codebase,
@@ -175,7 +177,7 @@ const bring = async (
   return trust === 'unproven' ? undefined : { kind: 'not-vouched', commit: target, branch }
 }
 
-/** A review tree that stands exactly where we put it has no commits of its own. */
+/** A review tree that is exactly where we put it has no commits of its own. */
 const isUntouchedReview = async (
   { branch, prNumber, startSha }: IsolatedEnvironment,
   tree: Tree,
@@ -185,7 +187,7 @@ const isUntouchedReview = async (
   return startSha === here || isFollowedTo(await branchReflog(tree, branch).catch(() => []), startSha, here)
 }
 
-/** A crash right after a move leaves the row at the commit before. The branch's reflog says whose the moves were. */
+/** A crash right after a move leaves the row at the previous commit. The branch's reflog shows who moved it. */
 const isFollowedTo = (moves: readonly ReflogEntry[], start: Sha, here: Sha): boolean => {
   let at: Sha | undefined = here
   for (const { from, to, message } of moves.toReversed()) {
@@ -196,7 +198,7 @@ const isFollowedTo = (moves: readonly ReflogEntry[], start: Sha, here: Sha): boo
   return false
 }
 
-/** Where HEAD stands according to the loose ref; undefined (ask git) when it is packed or HEAD is elsewhere. */
+/** HEAD's commit according to the loose ref; undefined (ask git) if it is packed or HEAD is elsewhere. */
 const headByFiles = async (tree: Tree, environment: IsolatedEnvironment): Promise<string | undefined> => {
   try {
     const head = (await readUntrustedText(join(tree.gitDir, 'HEAD'), { maxBytes: maxLineBytes }))?.trim()

@@ -19,7 +19,7 @@ import type { FollowedRename, Presence } from '../../provider.ts'
 import type { CreationRecord } from './creation-record.ts'
 import type { Plan } from './plan.ts'
 
-/** What became of work that somebody had done in a half-made environment. */
+/** What happened to work that someone did in a half-made environment. */
 export type Salvaged = 'nothing' | 'saved' | 'cannot-keep'
 
 export type Undone =
@@ -27,12 +27,12 @@ export type Undone =
   | { readonly outcome: 'left'; readonly why: LeftAlone }
 
 /**
- * `just-made`: the lock was held all along, so there is nobody's work in it. `just-failed`: it failed in this process,
- * which has awaited its children, but others could work in it meanwhile. `after-crash`: children may still run.
+ * `just-made`: the lock was held throughout, so it has nobody's work. `just-failed`: it failed in this process, which
+ * has awaited its children, but others could work in it meanwhile. `after-crash`: children may still run.
  */
 export type UndoWhen = 'just-made' | 'just-failed' | 'after-crash'
 
-/** It stays as it is for now, and this is why. */
+/** Why it stays as it is for now. */
 export type NotUndone = { readonly left: LeftAlone }
 
 export type CreationUndo = {
@@ -42,22 +42,22 @@ export type CreationUndo = {
   readonly when: UndoWhen
 }
 
-/** What differs between the kinds of checkout when one that was being made is taken back. */
+/** How the kinds of checkout differ when undoing a creation. */
 export type UndoSteps = {
-  /** A git that a crash left running in it, besides those of the repository; in words. */
+  /** A git that a crash left running in it, besides the repository's; for display. */
   stillRunning(context: IsolationContext, data: CreationRecord): Promise<string | undefined>
-  /** Everywhere its directory may be. */
+  /** Where its directory may be. */
   paths(data: CreationRecord): readonly string[]
-  /** Saves what others did in it, and takes its directory away. */
+  /** Saves what others did in it, and removes its directory. */
   takeBack(context: IsolationContext, undoing: CreationUndo): Promise<Salvaged | NotUndone>
-  /** The refs that were made for it go. */
+  /** Deletes the refs created for it. */
   dropRefs(context: IsolationContext, undoing: CreationUndo, saved: Salvaged): Promise<void>
 }
 
-/** What a restore point needs to know of the checkout that it is of. */
+/** The parts of a CheckoutKind that writing a restore point needs. */
 export type RestorePointSource = Pick<CheckoutKind, 'isWhole' | 'tipsToKeep' | 'ownWork' | 'importCommit' | 'madeOn'>
 
-/** Commits that a restore point must reach, and the names that they had, as git's `packed-refs` lists them. */
+/** Commits that a restore point must reach, and the names they had, as in git's `packed-refs`. */
 export type HeldForMissing = {
   readonly tip: Sha | undefined
   readonly commits: readonly Sha[]
@@ -66,8 +66,8 @@ export type HeldForMissing = {
 }
 
 /**
- * Creating, removing and restoring go the same way for every kind of checkout. This is what differs: where git keeps what
- * it knows of one, and how the codebase's repository gets to know its commits.
+ * Creating, removing and restoring work the same way for every kind of checkout. This is what differs: where git keeps
+ * its record, and how the commits get to the codebase's repository.
  */
 export type CheckoutKind = {
   readonly name: ProviderName
@@ -84,21 +84,21 @@ export type CheckoutKind = {
     options: { readonly dryRun?: boolean | undefined },
   ): Promise<FollowedRename>
 
-  /** Undefined: it keeps none. */
+  /** Undefined: no spares. */
   readonly spares:
     | {
-        /** Takes the row out and writes down, in the same transaction, whose the directory is now. */
+        /** Removes the row and, in the same transaction, records the directory's new owner. */
         claim(store: Store, spare: Spare, entryId: string): Promise<boolean>
-        /** Undefined when the spare cannot serve: the ordinary path is taken then. */
+        /** Undefined if the spare can't be used: then create from scratch. */
         take(making: Creation, entry: JournalEntry, spare: Spare): Promise<Tree | undefined>
       }
     | undefined
-  /** Git's part of a creation, under the repository's lock and after row and intent: the directory is there and empty. */
+  /** Git's part of a creation, under the repository's lock, after row and intent. The directory exists and is empty. */
   add(making: Creation, onSpawn: (identity: ProcessIdentity) => void): Promise<Tree>
-  /** Nothing says any more that it is being made. Answers what its row is to remember. */
+  /** Removes the "being created" markers. Returns the fields to store in the row. */
   ready(tree: Tree, environment: IsolatedEnvironment): Promise<{ readonly adminName: string | undefined }>
   readonly undo: UndoSteps
-  /** Whether git can be asked about the checkout, or was killed while it made it. */
+  /** Whether git can read the checkout; false if it was killed while creating it. */
   isWhole(tree: Tree): Promise<boolean>
 
   unreachable(
@@ -107,35 +107,35 @@ export type CheckoutKind = {
     environment: IsolatedEnvironment,
     tree: Tree,
   ): Promise<Unreachable[]>
-  /** What git still knows of one whose directory is away; undefined when that is nothing. */
+  /** What git still has of one whose directory is missing; undefined if nothing. */
   treeOfMissing(codebase: Codebase, environment: IsolatedEnvironment): Promise<Tree | undefined>
-  /** What the codebase's repository holds for one whose directory is away and that has no record there. */
+  /** What the codebase's repository holds for one that has neither a directory nor a record. */
   heldForMissing(
     context: IsolationContext,
     codebase: Codebase,
     environment: IsolatedEnvironment,
   ): Promise<HeldForMissing | undefined>
-  /** Commits that a restore point must reach, besides HEAD, the branch and what only reflogs name. */
+  /** Commits that a restore point must reach, besides HEAD, the branch and those only in reflogs. */
   tipsToKeep(context: IsolationContext, codebase: Codebase, tree: Tree): Promise<readonly Sha[]>
-  /** Names of what somebody made in a git directory that is the checkout's own, beside commits. */
+  /** Names of anything but commits that someone made in the checkout's own git directory. */
   ownWork(context: IsolationContext, codebase: Codebase, tree: Tree): Promise<readonly string[]>
-  /** The branch that it was made on, if an agent in it can rename that without the repository knowing. */
+  /** The branch it was created on, if an agent can rename that without the repository knowing. */
   madeOn(context: IsolationContext, codebase: Codebase, environment: IsolatedEnvironment): Promise<string | undefined>
-  /** The codebase's repository gets everything that this commit reaches. */
+  /** Copies everything this commit reaches to the codebase's repository. */
   importCommit(context: IsolationContext, codebase: Codebase, tree: Tree, commit: Sha): Promise<void>
-  /** Git's own files of the checkout, from where a restore point keeps them. */
+  /** Restores git's own files of the checkout from a restore point. */
   restoreGitFiles(saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void>
 
   /**
-   * The point of no return of a removal: what git has of the checkout beside its directory goes. Without a tree when
-   * there is neither a directory nor a record of it.
+   * The removal's point of no return: deletes what git has of the checkout outside its directory. `tree` is undefined
+   * if there is neither a directory nor a record.
    */
   forget(context: IsolationContext, codebase: Codebase, entryId: string, tree: Tree | undefined): Promise<void>
-  /** After a crash: was it passed? Then this ends what was begun. */
+  /** After a crash: was that point passed? If so, finishes it. */
   isForgotten(context: IsolationContext, codebase: Codebase, entry: JournalEntry): Promise<boolean>
   /** The directory is back, perhaps at another path. */
   putBack(codebase: Codebase, entry: JournalEntry, path: string): Promise<void>
-  /** Deletes the branch if it goes, else makes sure that the codebase's repository has it. Doing it twice is doing it once. */
+  /** Deletes the branch if it goes, else makes sure that the codebase's repository has it. Idempotent. */
   finishBranch(
     context: IsolationContext,
     codebase: Codebase,
@@ -156,9 +156,9 @@ export type Creation = {
   readonly aliases: readonly Work[]
   readonly limit: number | undefined
   readonly useSpare: boolean
-  /** The restore point that is being brought back. */
+  /** The restore point being restored. */
   readonly pointId?: string
-  /** For the checkout; by default those that fit the plan's trust. */
+  /** For the checkout; by default those for the plan's trust. */
   readonly settings?: readonly Setting[]
   readonly signal: AbortSignal | undefined
 }

@@ -18,22 +18,22 @@ import type { CreateRequest } from '../../provider.ts'
 import { fetchBranch, fetchPullRequestHead, prNotFound } from '../../codebases/fetch-pull-request.ts'
 import { coppice, type Remedy, remedy, shell } from '../../../domain/remedy.ts'
 
-/** What git has to do for one request, decided before anything is touched. */
+/** What git has to do for one request, decided before anything changes. */
 export type Plan = {
   readonly repo: Repo
   readonly branch: BranchName
   readonly origin: BranchOrigin
-  /** The commit that will be checked out. */
+  /** The commit to check out. */
   readonly at: Sha
-  /** Where the branch's own commits begin; undefined when it was there before us. */
+  /** Where the branch's own commits begin; undefined if it existed before us. */
   readonly start: Sha | undefined
-  /** A local branch that is merely behind moves forward first. */
+  /** Fast-forward a local branch that is merely behind first. */
   readonly fastForward?: { readonly from: Sha; readonly to: Sha }
   readonly upstream?: { readonly remote: string; readonly branch: string }
-  /** What a branch that comes back had set, its upstream included. */
+  /** The settings of a restored branch, including its upstream. */
   readonly branchSettings?: BranchSettings
   readonly trust: Trust
-  /** Why it counts as a fork's although nobody said that it is one. */
+  /** Why it counts as a fork's although it wasn't declared one. */
   readonly doubt?: Doubt | undefined
   readonly prNumber: number | undefined
   readonly prBranch: string | undefined
@@ -47,7 +47,7 @@ export const planCreation = async (context: IsolationContext, request: CreateReq
   return planBranch(context, request, branch)
 }
 
-/** issue, task, thread, agent: a new branch from base. A branch that exists is used as it is, never reset. */
+/** issue, task, thread, agent: a new branch from base. An existing branch is used as is, never reset. */
 const planBranch = async (
   context: IsolationContext,
   { codebase, base, baseNamed, signal }: CreateRequest,
@@ -64,7 +64,7 @@ const planBranch = async (
   if (tracking !== undefined && !baseNamed && branch !== base.branch) {
     return {
       ...plain,
-      // The ref may stand for anything that somebody fetched under this name.
+      // The ref may be anything that someone fetched under this name.
       ...(await contentTrust(context, codebase, { tip: tracking, branch: undefined }, { signal })),
       origin: 'created',
       at: tracking,
@@ -72,7 +72,7 @@ const planBranch = async (
       notices: [{ kind: 'remote-branch-continued', branch, remote: codebase.remote ?? '' }],
     }
   }
-  // `--base` may name a stranger's commit; the repository's own base is what trust is measured by.
+  // `--base` may name a stranger's commit, so trust is measured against the repository's own base.
   const judged: Pick<Plan, 'trust' | 'doubt'> = !baseNamed
     ? { trust: 'own' }
     : await contentTrust(context, codebase, { tip: base.sha, branch: undefined }, { signal })
@@ -119,7 +119,7 @@ const planOwnBranch = async (
   const tip = tracking ?? local
   if (tip === undefined) throw prNotFound(number, `branch ${prBranch} is not on ${remote}`, fetched.problem)
   const holder = await branchCheckedOut(codebase.repoPath, prBranch)
-  // The main working tree is never taken: the environment gets a branch of its own that pushes to the PR's.
+  // Never take the main working tree's branch: use a separate branch that pushes to the PR's.
   if (holder !== undefined) {
     const branch = toBranchName(`pr-${number}`)
     const own = await branchTips(context, codebase, branch)
@@ -144,8 +144,8 @@ const planOwnBranch = async (
 }
 
 /**
- * The remote's branch as it was fetched just now is the repository's own; so is the commit that the forge named for a
- * pull request of the same repository. A local branch may hold anything.
+ * The remote's branch as just fetched is the repository's own; so is the commit that the forge named for a pull request
+ * of the same repository. A local branch may hold anything.
  */
 const pullRequestTrust = async (
   context: IsolationContext,
@@ -157,7 +157,7 @@ const pullRequestTrust = async (
   return { ...judged, doubt: judged.doubt ?? doubt }
 }
 
-/** A local branch that is behind is moved forward; one that has diverged is left alone and named. */
+/** Fast-forwards a local branch that is behind; leaves one that has diverged alone and names it. */
 const meet = async (
   context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
@@ -177,7 +177,7 @@ const meet = async (
   return { at: local, notices: [...notices, diverged] }
 }
 
-/** A fork's PR, or a review: the PR's head, exactly the SHA that was named. */
+/** A fork's PR, or a review: the PR's head, at exactly the given SHA. */
 const planReview = async (
   context: Pick<IsolationContext, 'git' | 'progress'>,
   { codebase, hints, doubt, signal }: CreateRequest,

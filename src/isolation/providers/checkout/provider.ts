@@ -4,7 +4,7 @@ import type { CheckoutKind } from './kind.ts'
 import { uncommittedWork } from './look/uncommitted.ts'
 import { detachedCommits } from './look/unreachable.ts'
 
-/** What every provider does the same way whose environments are git checkouts on this machine. */
+/** What all providers whose environments are git checkouts on this machine have in common. */
 type Shared =
   | 'create'
   | 'destroy'
@@ -19,7 +19,7 @@ type Shared =
   | 'glance'
   | 'followHead'
 
-/** What looking needs is imported here, and the rest when it is first needed: `list` must start quickly. */
+/** Imports only what reading needs and loads the rest on first use: `list` must start quickly. */
 export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provider, Shared> => ({
   create: async (context, request) => (await import('./create.ts')).createEnvironment(context, await kind(), request),
   destroy: async (context, codebase, environment, options) =>
@@ -30,7 +30,7 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
     const checkout = await kind()
     const { saveMissing } = await import('./save-missing.ts')
     const { restorePoint, notices } = await saveMissing(context, checkout, codebase, missing)
-    // A worktree's branches are the repository's; of a clone only one comes back with the new environment.
+    // A worktree's branches are the repository's; only one of a clone's is restored.
     if (restorePoint === undefined || checkout.sharesRefs) return notices
     return [...notices, { kind: 'other-branches-saved', point: restorePoint.id }]
   },

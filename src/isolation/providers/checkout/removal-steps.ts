@@ -23,13 +23,13 @@ import { findInTrash, giveUp } from '../../trash/trash.ts'
 
 export type Removal = {
   readonly root: string | undefined
-  /** Undefined when neither its files nor git's record of it are there. */
+  /** Undefined if neither its files nor git's record exist. */
   readonly tree: Tree | undefined
   readonly fate: BranchFate
   readonly options: RemoveOptions
 }
 
-/** Writes down that the removal begins: from here on recovery finishes it or takes it back. */
+/** Records that the removal begins: from here on recovery finishes or undoes it. */
 export const beginRemoval = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -74,7 +74,7 @@ export const beginRemoval = async (
 const beingChanged = ({ branch }: IsolatedEnvironment): AppError =>
   new AppError('busy', `${branch} is being changed by another process`)
 
-/** Whether the point of no return was passed decides: until then everything can be taken back, after that nothing. */
+/** Before the point of no return everything can be undone, after it nothing. */
 export const recoverRemoval = async (
   context: IsolationContext,
   checkout: CheckoutKind,
@@ -83,7 +83,7 @@ export const recoverRemoval = async (
 ): Promise<void> => {
   const entry = await context.store.journal.get(entryId)
   if (entry === undefined) return
-  // Read first: an entry that does not fit is left alone.
+  // Validate first: leave an entry that doesn't fit.
   readRemovalData(entry)
   const running = await endLeftoverGit(context, codebase.repoPath, entry)
   if (running !== undefined) throw new AppError('busy', `can't finish an interrupted removal: ${running}`)
@@ -94,7 +94,7 @@ export const recoverRemoval = async (
   else await undoRemoval(context, checkout, codebase, entryId)
 }
 
-/** Undefined when another process has settled it meanwhile. */
+/** Undefined if another process has settled it meanwhile. */
 const openRemoval = async (
   { store }: Pick<IsolationContext, 'store'>,
   entryId: string,
@@ -118,7 +118,7 @@ export const undoRemoval = async (
   await checkout.putBack(codebase, entry, path)
   await context.failpoint('undo-remove.back')
   const { state } = await checkout.presence(codebase, { ...environment, path })
-  // One whose files nobody can find now keeps what was saved of them.
+  // If its files can't be found now, keep what was saved of them.
   const isFound = was === 'missing' || state === 'present' || state === 'moved'
   if (isFound || (await context.store.restorePoints.get(entry.id)) === undefined) {
     await discardRestorePoint(context, codebase, entry.id)
@@ -131,7 +131,7 @@ export const undoRemoval = async (
   if (state === 'moved') await followMoves(context, codebase)
 }
 
-/** Back to where it was; if somebody has taken that path meanwhile, to a fresh one beside it. */
+/** Moves it back; if its path is taken by now, to a new one beside it. */
 const putBack = async (
   context: Pick<IsolationContext, 'store'>,
   environment: IsolatedEnvironment,
@@ -141,7 +141,7 @@ const putBack = async (
   if (trash === undefined) return environment.path
   const taken = (await unlessMissing(lstat(environment.path))) !== undefined
   const path = taken ? besidePath(environment) : environment.path
-  // Written down first: a crash after the rename must find it there.
+  // Record it first: recovery must find it after the rename.
   if (taken) await context.store.environments.update(environment.id, { path })
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   await rename(trash, path)
@@ -175,7 +175,7 @@ export const finishRemoval = async (
   const branchDeleted = settled.deleted
   await dropPullRequestRef(context, codebase, environment)
   await context.failpoint('remove.branch')
-  // Before the entry ends: the bytes are in the restore point, and nothing speaks of them afterwards.
+  // Before the entry ends: the files are in the restore point, and nothing refers to these later.
   const trash = root === undefined ? undefined : await giveUp(root, environment.path, environment.id)
   await context.failpoint('remove.given-up')
   const branchNote = settled.note ?? note
@@ -208,7 +208,7 @@ export const finishRemoval = async (
   }
 }
 
-/** For those who used it. */
+/** Shown to its users. */
 export const whyOf = ({ why, trigger }: RemoveOptions): RemovalReason => why ?? { kind: reasons[trigger] }
 
 const reasons = {
@@ -220,7 +220,7 @@ const reasons = {
   fleet: 'with-its-fleet',
 } as const satisfies Record<RemoveOptions['trigger'], RemovalReason['kind']>
 
-/** The PR's head was kept for as long as an environment was of it; the restore point holds what was worked on. */
+/** Deletes our ref to the PR's head once no environment uses it; the restore point keeps the work. */
 const dropPullRequestRef = async (
   context: Pick<IsolationContext, 'store' | 'git'>,
   codebase: Codebase,
@@ -236,7 +236,7 @@ const dropPullRequestRef = async (
   await updateRefs(context.git, repoOf(codebase), refs, { reason: 'coppice: removed' })
 }
 
-/** Says so when the directory or git's record is still there after all. */
+/** Reports a directory or git record that is still there. */
 const verifyGone = async (
   checkout: CheckoutKind,
   codebase: Codebase,

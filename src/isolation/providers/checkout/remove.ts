@@ -42,8 +42,8 @@ import { moveToTrash } from '../../trash/trash.ts'
 import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
- * The one removal function: close events, the scheduler, the limit, commands and doctor all end up here.
- * It looks first and touches nothing until every gate has answered.
+ * The only removal function, used by close events, the scheduler, the limit, commands and doctor. Changes nothing until
+ * every gate has answered.
  */
 export const removeEnvironment = async (
   context: IsolationContext,
@@ -64,7 +64,7 @@ export const removeEnvironment = async (
   )
 }
 
-/** Whether it is merged is asked of the remote's base. The sweep, and whoever makes room, have fetched already. */
+/** "Merged" is judged by the remote's base. The sweep and the limit have already fetched it. */
 const freshEnough = (context: Pick<IsolationContext, 'settings'>, { trigger }: RemoveOptions): number | undefined => {
   if (trigger === 'closed') return 0
   return trigger === 'command' || trigger === 'fleet' ? context.settings.fetchFreshSeconds * 1000 : undefined
@@ -89,7 +89,7 @@ const remove = async (
     presence.state === 'present'
       ? await checkout.followRename(context, codebase, known, presence.tree, options)
       : { environment: known, notices: [] }
-  // History and files are looked at side by side: git fills one core with each.
+  // Check history and files in parallel: git uses a full core for each.
   const judged = judgeBranch(context, codebase, environment, base, stale)
   judged.catch(() => undefined)
   const subject: RemovalSubject = {
@@ -129,7 +129,7 @@ const inspectionOf = (
   changedCopies: (tree) => keptFilesThatDiffer(context, codebase, tree, config),
 })
 
-/** What was judged merged is the recorded branch. Whoever checked out another one in the tree is at work there. */
+/** The recorded branch was judged merged. If another one is checked out, someone is working there. */
 const otherBranch = (
   { branch }: IsolatedEnvironment,
   dirt: Dirt | undefined,
@@ -140,7 +140,7 @@ const otherBranch = (
   return [no('nothing-uncommitted', { kind: 'other-branch', head, branch })]
 }
 
-/** Every gate passed. From the intent on, a crash is finished or undone by reconciliation. */
+/** Every gate passed. From the intent on, recovery finishes or undoes it after a crash. */
 const removePresent = async (
   context: IsolationContext,
   subject: RemovalSubject,
@@ -189,7 +189,7 @@ const removePresent = async (
   }
 }
 
-/** Teardown is the repository's own code and may write: what it left is looked at before anything is saved. */
+/** Teardown is the repository's own code and may write files: check again before saving. */
 const afterTeardown = async (
   context: IsolationContext,
   subject: RemovalSubject,
@@ -205,7 +205,7 @@ const afterTeardown = async (
     config,
     signal: options.signal,
   }).catch((error: unknown) => {
-    // A teardown that fails stops a removal, since what it was to stop may still run; a person may insist.
+    // A failed teardown stops a removal, since what it should stop may still run; --force overrides.
     if (options.force !== true) throw error
     return { notices: [{ kind: 'teardown-failed', message: toAppError(error).message } as const] }
   })
@@ -219,13 +219,13 @@ const afterTeardown = async (
   return { dirt, notices: [...notices, ...(await leftBySetup(context, subject))] }
 }
 
-/** What setup started outside of the tree does not stop a removal: other worktrees may use it. */
+/** Processes that setup left outside the tree don't stop a removal: others may use them. */
 const leftBySetup = async (
   context: Pick<IsolationContext, 'home'>,
   { config, environment }: RemovalSubject,
 ): Promise<Notice[]> => (config.setup.length === 0 ? [] : leftRunning(context, environment, 'setup'))
 
-/** The directory is out of everybody's way now: has anybody written to it, or is anybody in it, since we looked? */
+/** The directory has been moved away: has anyone written to it, or is anyone in it, since we looked? */
 const lookAgain = async (
   context: IsolationContext,
   subject: RemovalSubject,
@@ -245,7 +245,7 @@ const lookAgain = async (
   return [...reasons, no('nothing-uncommitted', { kind: 'changed-meanwhile' })]
 }
 
-/** Nothing in Coppice deletes an adopted worktree or its branch: it is not tracked any more, and that is all. */
+/** Coppice never deletes an adopted worktree or its branch: it only stops tracking it. */
 const release = async (
   context: IsolationContext,
   environment: IsolatedEnvironment,

@@ -41,8 +41,8 @@ import type { CheckoutKind } from './kind.ts'
 import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
- * Brings a removed environment back on a fresh path: branch, commits, index, files, untracked and saved ignored ones.
- * `found` was chosen without the lock; `lookAgain` chooses once more with it.
+ * Restores a removed environment at a new path: branch, commits, index, files, untracked and saved ignored ones.
+ * `found` was selected without the lock; `lookAgain` selects again with it.
  */
 export const restoreEnvironment = async (
   context: IsolationContext,
@@ -54,7 +54,7 @@ export const restoreEnvironment = async (
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   const branch = found.contents.environment.branch
   const { point, making, made } = await locked(context, codebase, `restoring ${branch}`, async () => {
-    // A removal that held the lock until now may have written a newer point of the same work.
+    // A removal that held the lock until now may have written a newer point of this work.
     const newest = await lookAgain()
     return { point: newest, ...(await begin(context, checkout, codebase, newest, root)) }
   })
@@ -132,7 +132,7 @@ const begin = async (
   )
 }
 
-/** Its time may have run out since it was chosen, or somebody may have deleted files of it. */
+/** It may have expired since it was selected, or someone may have deleted its files. */
 const assertWhole = async (
   context: Pick<IsolationContext, 'store' | 'home'>,
   { id, contents }: RestorePoint,
@@ -163,7 +163,7 @@ const occupied = (live: IsolatedEnvironment): AppError =>
     remedy: remedy`remove that one first: ${coppice(`worktree remove ${shellWord(live.branch)}`)}`,
   })
 
-/** The branch as it was, if that name still stands there or is free; else a name of its own, and the user is told. */
+/** The same branch, if its name is free or still at that commit; else a new name, and the user is told. */
 const planRestore = async (
   context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
@@ -171,8 +171,8 @@ const planRestore = async (
 ): Promise<Plan> => {
   const { environment, head, tip } = point.contents
   const repo = repoOf(codebase)
-  // HEAD may have been on no branch, or on one without a commit: the environment's own branch comes back where it
-  // stood, and `fill` then puts HEAD where it was.
+  // HEAD may have been detached, or on a branch without commits: the environment's own branch is restored, and `fill`
+  // then puts HEAD where it was.
   const elsewhere = head.branch === undefined || head.sha === undefined
   const at = (elsewhere ? (tip ?? environment.startSha) : undefined) ?? head.sha
   if (at === undefined || (await resolveCommit(context.git, repo, at)) === undefined) {
@@ -194,7 +194,7 @@ const planRestore = async (
   const blocked = blockerOf(wanted, names)
   const detachedElsewhere = elsewhere && ref !== undefined
   const free = (await branchCheckedOut(repo.commonDir, wanted)) === undefined
-  // A branch that went took its settings with it; one that stayed still has them.
+  // A deleted branch lost its settings; one that stayed still has them.
   const branchSettings = settingsFor(point, wanted)
   const anew = { ...plain, ...(branchSettings !== undefined && { branchSettings }), origin: 'created' } as const
   if (ref === undefined && blocked === undefined) return { ...anew, branch: wanted, notices: [] }
@@ -220,7 +220,7 @@ const upstreamOf = (
     : { upstream: { remote, branch: prBranch } }
 
 const freeName = (branch: string, names: readonly string[]): BranchName => {
-  // Below a branch that took its directory no name is free.
+  // If a branch `a` exists, no name below `a/` is free.
   const plain = names.some((name) => branch.startsWith(`${name}/`)) ? branch.replaceAll('/', '-') : branch
   for (let n = 1; ; n += 1) {
     const name = `${plain}-restored${n === 1 ? '' : `-${n}`}`
@@ -228,7 +228,7 @@ const freeName = (branch: string, names: readonly string[]): BranchName => {
   }
 }
 
-/** Index, files and half-done operations over the fresh checkout, then what was kept beside git. */
+/** Writes index, files and half-done operations over the checkout, then what lies outside git. */
 const fill = async (
   context: Pick<IsolationContext, 'git' | 'home' | 'failpoint'>,
   checkout: CheckoutKind,
@@ -255,10 +255,10 @@ const fill = async (
   await checkout.restoreGitFiles(join(directory, 'admin'), tree, leftOut)
   await takeSkippedAway(context, tree, point)
   await context.failpoint('restore.record')
-  // By what the point says, not by what is there: a directory that has vanished since is not an empty one.
+  // Go by the point, not by what exists: a directory that has vanished since isn't an empty one.
   if (ignored.length > 0) await restoreIgnored(join(directory, 'ignored'), tree, ignored, leftOut)
   for (const path of nested) {
-    // A nested repository comes back whole; an empty directory that the checkout made for a submodule gives way.
+    // A nested repository is restored whole, replacing an empty directory made by the checkout for a submodule.
     await deleteTree(bytesBelow(tree.path, path))
     await mkdir(bytesBelow(tree.path, parentOf(path)), { recursive: true })
     await copyTree(join(directory, 'nested'), tree.path, path, leftOut)
@@ -269,6 +269,6 @@ const fill = async (
   return leftOut
 }
 
-/** Large files come from the restore point: nothing has to be fetched for them. */
+/** Large files come from the restore point, so none has to be fetched. */
 const checkoutSettingsFor = ({ contents }: RestorePoint): readonly Setting[] =>
   contents.largeFiles === undefined ? checkoutSettings(contents.environment.trust) : withoutLargeFiles

@@ -36,9 +36,9 @@ import { isBeginningOf, sameBytes } from './provision/same-content.ts'
 import { changedSubmodules, isRegenerable } from './salvage-submodules.ts'
 
 /**
- * Somebody may have found the directory of a creation that failed or that a crash interrupted, and worked in it. What is
- * there beyond the checkout goes into a restore point before the directory goes. What setup wrote cannot be told from
- * that, so the rules are those of a removal: regenerable directories are left out, and ignored files have a limit.
+ * Someone may have worked in the directory of a creation that failed or was interrupted by a crash. Anything beyond the
+ * checkout goes into a restore point before the directory is deleted. Setup's output can't be told from that, so the
+ * rules are those of a removal: regenerable directories are left out, and ignored files have a limit.
  */
 export const saveOthersWork = async (
   context: IsolationContext,
@@ -48,19 +48,19 @@ export const saveOthersWork = async (
   tree: Tree,
   start: string,
 ): Promise<Salvaged> => {
-  // One of an undoing that was interrupted may be half written, or older than what is here now.
+  // One from an interrupted undo may be incomplete or out of date.
   await discardRestorePoint(context, codebase, entry.id)
   if (!isSha(start)) return 'cannot-keep'
   const environment =
     entry.environmentId === undefined ? undefined : await context.store.environments.get(entry.environmentId)
   const isWhole = await checkout.isWhole(tree)
   const laid = await expectedContent(context, tree, entry, start, { isWhole })
-  // A restore brings large files from its restore point; a spare is made as our own work is.
+  // A restore brings large files from its restore point; a spare is made like our own work.
   const settings =
     entry.data['pointId'] === undefined ? checkoutSettings(environment?.trust ?? 'own') : withoutLargeFiles
   const dirt = await beyondCheckout(context, checkout, codebase, tree, { start, laid, settings, isWhole })
   if (dirt === undefined) return 'nothing'
-  // A spare is nobody's environment, so there is nothing to restore it as: it is left where it is.
+  // A spare isn't an environment, so it can't be restored as one: leave it where it is.
   if (environment === undefined) return 'cannot-keep'
   await writeRestorePoint(context, {
     checkout,
@@ -74,7 +74,7 @@ export const saveOthersWork = async (
   return 'saved'
 }
 
-/** Against a fresh index of the start commit: the tree's own may be half written. */
+/** Uses a fresh index of the start commit: the tree's own may be half written. */
 const beyondCheckout = (
   context: IsolationContext,
   checkout: RestorePointSource,
@@ -90,7 +90,7 @@ type Expected = {
   readonly start: Sha
   readonly laid: ExpectedContent
   readonly settings: readonly Setting[]
-  /** Git can be asked about the tree. */
+  /** Git can read the tree. */
   readonly isWhole: boolean
 }
 
@@ -101,7 +101,7 @@ const compareWith = async (
   tree: Tree,
   { indexFile, start, laid, settings, isWhole }: Expected & { readonly indexFile: string },
 ): Promise<Dirt | undefined> => {
-  // Killed while it wrote the record: git cannot read that, so the repository itself is asked about the directory.
+  // Git was killed while writing the record and can't read it, so ask the repository about the directory.
   const asked: Tree = isWhole ? tree : { ...repoOf(codebase), gitDir: codebase.repoPath, path: tree.path }
   await context.git.run({ operation: 'read-tree', at: asked, args: ['read-tree', start], indexFile, locks: true })
   const status = await readStatus(context.git, asked, { indexFile })
@@ -135,7 +135,7 @@ const compareWith = async (
   const head = isWhole ? await resolveCommit(context.git, tree, 'HEAD') : undefined
   const half = laid.halfDone ? [] : halfDone(tree.gitDir)
   const named = await namedIn(context, tree, await branchOf(tree), laid.commits, asked)
-  // What the restore point holds was brought back, and is still in the point.
+  // These were restored from the restore point, which still has them.
   const objects = laid.halfDone ? [] : [...named.tags.keys(), ...named.others]
   const work = repositories.filter((one) => one.work !== undefined)
   const tips = isWhole ? await othersTips(context, checkout, codebase, tree) : []
@@ -181,20 +181,20 @@ const compareWith = async (
   }
 }
 
-/** What the tree's own index has and neither the checkout nor the restore point does; its file may be gone since. */
+/** Staged content that neither the checkout nor the restore point has; its file may be gone since. */
 export const stagedOnly = async (
   context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   start: Sha,
   laid: ExpectedContent,
 ): Promise<string[]> => {
-  // Killed before git wrote it: without one, git would call everything deleted.
+  // Git was killed before writing it; without one, all files look deleted.
   if (!existsSync(join(tree.gitDir, 'index'))) return []
   const changes = await indexChanges(context.git, tree, start)
   return changes.filter((change) => !laid.staged(change)).map(({ path }) => path)
 }
 
-/** Commits in refs that only the checkout has: the repository knows every commit that it was made with. */
+/** Commits in refs that only the checkout has: the repository has every commit it was created with. */
 const othersTips = async (
   context: IsolationContext,
   checkout: RestorePointSource,
@@ -207,9 +207,8 @@ const othersTips = async (
 }
 
 /**
- * Git status looks through filters and line ends: it hides some edits, and shows files that were only half written. A
- * file is somebody's work unless it is what a checkout writes or, if the checkout may have been interrupted, the
- * beginning of it.
+ * Git status applies filters and line ends: it hides some edits, and shows half-written files. A file is someone's work
+ * unless it is what a checkout writes or, if the checkout may have been interrupted, the beginning of it.
  */
 const notOfCheckout = async (
   context: Pick<IsolationContext, 'git'>,
@@ -237,7 +236,7 @@ const notOfCheckout = async (
   return { changed: changed.filter((path) => !laidDown.has(path)), edited }
 }
 
-/** Those that the interrupted operation itself was bringing back are still where it took them from. */
+/** Ignores those that the interrupted operation was restoring: their source still exists. */
 const repositoriesOf = async (
   context: Pick<IsolationContext, 'git' | 'clock'>,
   tree: Tree,
@@ -262,7 +261,7 @@ export const branchOf = async (tree: Tree): Promise<string | undefined> => {
   return head !== undefined && 'branch' in head ? head.branch : undefined
 }
 
-/** Killed before git wrote an index: the restore point gets the one of the start commit. */
+/** Git was killed before writing an index: the restore point gets the start commit's. */
 const keepIndexReadable = async (tree: Tree, indexFile: string): Promise<void> => {
   const own = join(tree.gitDir, 'index')
   if (existsSync(tree.gitDir) && !existsSync(own)) await copyUntrusted(indexFile, own)

@@ -15,8 +15,8 @@ import { writeRestorePoint } from './restore-point/restore-point.ts'
 import { branchOf, stagedOnly } from './salvage-creation.ts'
 
 /**
- * Somebody took away the directory of a creation that was interrupted, or its disk isn't mounted. Git's record may be all
- * that holds what they committed or staged there, so that goes into a restore point before the record goes.
+ * An interrupted creation's directory was removed, or its disk isn't mounted. Git's record may be all that holds what
+ * was committed or staged there, so save that in a restore point before deleting the record.
  */
 export const saveRecord = async (
   context: IsolationContext,
@@ -30,7 +30,7 @@ export const saveRecord = async (
   if (!(await isBeyondStart(context, tree, entry, start))) return 'nothing'
   const environment =
     entry.environmentId === undefined ? undefined : await context.store.environments.get(entry.environmentId)
-  // A spare is nobody's environment. And a point that an interrupted undoing wrote has files that may be gone by now.
+  // A spare isn't an environment. And a point written by an interrupted undo has files that may be gone by now.
   if (environment === undefined || (await context.store.restorePoints.get(entry.id)) !== undefined) return 'cannot-keep'
   const tip = (await readRef(context.git, repoOf(codebase), `refs/heads/${environment.branch}`))?.sha
   const fate = { tip }
@@ -45,7 +45,7 @@ const isBeyondStart = async (
   entry: JournalEntry,
   start: Sha,
 ): Promise<boolean> => {
-  // What was committed in a submodule may be in its git directory alone.
+  // A commit made in a submodule may be in its git directory alone.
   if (existsSync(join(tree.gitDir, 'modules'))) return true
   const laid = await expectedContent(context, tree, entry, start, { isWhole: true })
   const head = await resolveCommit(context.git, tree, 'HEAD')

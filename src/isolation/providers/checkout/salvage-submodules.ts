@@ -11,8 +11,8 @@ import { type DirtySubmodule, lookIntoSubmodules, submoduleTree } from './look/s
 import type { ExpectedContent } from './provision/expected-content.ts'
 
 /**
- * Those that hold more than their commit. Git status does not show what is in them. Those that were being brought back
- * are still where they came from; one that git cannot look into is kept whole.
+ * Submodules that hold more than their commit; git status doesn't look inside. Leaves out those being restored, whose
+ * source still exists. One that git can't read is kept whole.
  */
 export const changedSubmodules = async (
   context: Pick<IsolationContext, 'git' | 'settings'>,

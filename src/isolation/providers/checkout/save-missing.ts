@@ -13,9 +13,9 @@ import { writePointOfHeld, writeRestorePoint } from './restore-point/restore-poi
 import { remedy, shell } from '../../../domain/remedy.ts'
 
 /**
- * Removes an environment whose directory is away. What git's record still knows (HEAD, index, reflog), or what the
- * repository holds of a clone, is saved first; the files, wherever they are, are not touched. The branch stays: nothing
- * was looked at that could prove it.
+ * Removes an environment whose directory is missing. Saves what git's record still has (HEAD, index, reflog), or what
+ * the repository holds of a clone; the files, wherever they are, aren't touched. The branch stays: nothing was checked
+ * that could prove it merged.
  */
 export const saveMissing = async (
   context: IsolationContext,
@@ -69,7 +69,7 @@ export const saveMissing = async (
   }
 }
 
-/** Somebody else's lock on git's record: they say that the directory comes back. */
+/** Another tool's lock on git's record means that the directory will come back. */
 export const foreignLock = async (
   checkout: CheckoutKind,
   codebase: Codebase,

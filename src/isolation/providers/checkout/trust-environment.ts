@@ -16,10 +16,10 @@ import { provisionEnvironment, type Provisioned } from './provision/provision.ts
 import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
- * A person at the terminal says that they trust what is in a worktree now. It gets what it was denied when it was made;
- * an adopted one has nothing of ours in it and only becomes trusted. The trust is recorded last, with the commit that it
- * covers: a setup that fails, or a crash, leaves it untrusted. And while the lease holds: a pull request that moved may
- * bring a commit that nobody has looked at before the lease is taken, and after it is released.
+ * A person at the terminal trusts what is in a worktree now. It gets what it was denied at creation; an adopted one
+ * gets nothing and only becomes trusted. The trust is recorded last, with the commit it covers, so a failed setup or a
+ * crash leaves it untrusted. It is recorded under the lease: before and after, a moved pull request may bring in a
+ * commit that nobody has reviewed.
  */
 export const trustEnvironment = async (
   context: IsolationContext,
@@ -53,7 +53,7 @@ export const trustEnvironment = async (
   }
 }
 
-/** Whether somebody has vouched for the commit that is checked out. Somebody else may have moved the worktree since. */
+/** Whether someone vouched for the commit that is checked out now. The worktree may have moved since. */
 export const isVouchedNow = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -99,9 +99,9 @@ const assertStill = async (
 }
 
 /**
- * Whoever is inside was started without trust and would read the files that are copied now. You yourself may stay. An
- * adopted worktree gets no files and its owner's programs run in it: there only a run of ours is in the way, which could
- * still change what was just vouched for.
+ * Processes inside were started without trust and could read the files copied now; the caller may stay. An adopted
+ * worktree gets no files and its owner's programs run in it: there only our own run is in the way, since it could still
+ * change what was just vouched for.
  */
 const assertNobodyInside = async (
   context: IsolationContext,

@@ -6,9 +6,8 @@ import { readCreationRecord } from './creation-record.ts'
 import { endCreation, isNotUndone, removeIfEmpty, resumeDiscarding } from './discard-creation.ts'
 
 /**
- * Takes back exactly what one creation, restore or spare made, and nothing it had not made. Doing it twice is doing
- * it once. Unless it was just made, somebody may be working in the directory, and then it is left, or may have worked in
- * it, and then that work is saved first.
+ * Undoes exactly what one creation, restore or spare made. Idempotent. Unless it was just made, someone may be working
+ * in the directory: then it stays. Or they may have worked in it: then that work is saved first.
  */
 export const undoCreation = async (
   context: IsolationContext,
@@ -20,7 +19,7 @@ export const undoCreation = async (
   const entry = await context.store.journal.get(entryId)
   if (entry === undefined) return { outcome: 'undone', work: 'nothing' }
   const data = readCreationRecord(entry)
-  // What failed in this very process has awaited all its children.
+  // One that failed in this process has awaited its children.
   const running =
     when === 'after-crash'
       ? ((await endLeftoverGit(context, codebase.repoPath, entry)) ?? (await steps.stillRunning(context, data)))

@@ -16,7 +16,7 @@ import { presenceOf } from './presence.ts'
 import { pinStart } from './refs.ts'
 import { undoSteps } from './undo-creation.ts'
 
-/** A clone: everything that git has of it lies in its own directory, and the repository gets its commits by being brought them. */
+/** A clone: everything git has of it is in its own directory, and its commits are imported into the repository. */
 export const ownClone: CheckoutKind = {
   name: 'clone',
   sharesRefs: false,
@@ -29,7 +29,7 @@ export const ownClone: CheckoutKind = {
     const { context, codebase, environment, plan, settings, signal } = making
     const base = await baseRef(making)
     const point = making.pointId === undefined ? undefined : await context.store.restorePoints.get(making.pointId)
-    // Restored on a branch of the repository: still the one that it was made on, or it is not its own to move.
+    // If restored on a branch of the repository: its own to move only if it was created on that branch.
     const isOwn = point === undefined || plan.origin === 'created' || point.contents.madeOn === plan.branch
     const branch = isOwn ? plan.branch : (point.contents.madeOn ?? point.contents.environment.branch)
     const pins = { start: plan.at, branch, base: base?.sha, restored: point?.commit }
@@ -55,7 +55,7 @@ export const ownClone: CheckoutKind = {
 
   ...restorePointSource,
   unreachable,
-  // Whatever git has of it lies in its directory, and that is away.
+  // Everything git had of it is in its directory, which is missing.
   treeOfMissing: async () => undefined,
   heldForMissing,
   restoreGitFiles: restoreGitFiles,
@@ -67,7 +67,7 @@ export const ownClone: CheckoutKind = {
     const judged = readRemovalData(entry).tip
     const ref = tree && (await readRef(context.git, tree, `refs/heads/${environment.branch}`))
     const tip = ref?.sha ?? judged
-    // What could not be brought when its branch was judged is here with the restore point: nothing was proven about it.
+    // What couldn't be imported when its branch was judged came with the restore point: nothing is proven about it.
     const unjudged = tip === judged ? {} : { tip, branchGoes: false, note: { kind: 'not-judged' } satisfies BranchNote }
     await context.store.journal.advance(entryId, { step: 'forgetting', data: unjudged })
     await context.failpoint('remove.forgetting')
@@ -78,7 +78,7 @@ export const ownClone: CheckoutKind = {
   leftovers: async () => [],
 }
 
-/** Base as the repository has it, so that the work can be compared with it. */
+/** Base as in the repository, to compare the work with. */
 const baseRef = async ({
   context,
   codebase: { remote },

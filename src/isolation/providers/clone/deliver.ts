@@ -14,7 +14,7 @@ import type { CheckoutKind } from '../checkout/kind.ts'
 import { blockerOf } from '../checkout/restore-point/restore-branch.ts'
 import { madeOn, pinsOf, unpin } from './refs.ts'
 
-/** The clone's branch, and nothing else, becomes the repository's. What a restore point holds is there already. */
+/** Only the clone's branch is added to the repository. What a restore point holds is already there. */
 export const finishBranch: CheckoutKind['finishBranch'] = async (context, codebase, environment, options) => {
   const { goes, tip, pointId } = options
   const repo = repoOf(codebase)
@@ -29,7 +29,7 @@ export const finishBranch: CheckoutKind['finishBranch'] = async (context, codeba
   return answer
 }
 
-/** An earlier removal delivered it, and it was restored since. A branch that somebody else made is theirs. */
+/** An earlier removal delivered it before it was restored. Never drops a branch that someone else made. */
 const dropDelivered = async (
   context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
@@ -39,24 +39,24 @@ const dropDelivered = async (
   const repo = repoOf(codebase)
   if ((await readRef(context.git, repo, `refs/heads/${branch}`))?.sha !== tip) return
   const moves = await branchReflog(repo, branch)
-  // Without a reflog nobody knows who made it.
+  // Without a reflog, its origin is unknown.
   const isDelivered = moves.length > 0 && moves.every(({ message }) => message === delivery)
   if (isDelivered) await dropBranch(context, codebase, branch, tip)
 }
 
-/** In the reflog of a branch that came from a clone. */
+/** The reflog message of a branch from a clone. */
 const delivery = 'coppice: from a clone'
 
 type Delivery = {
-  /** The branch that the clone was made on; undefined where nobody knows. */
+  /** The branch that the clone was created on; undefined if unknown. */
   readonly own: string | undefined
   readonly tip: Sha
   readonly pointId: string
 }
 
 /**
- * Only the branch that the clone was made on is moved. One that got another name in the clone is made under that, unless
- * the name means something in the repository; then it gets a number.
+ * Moves only the branch that the clone was created on. One renamed in the clone is created under its new name, or with
+ * a number if that name means something in the repository.
  */
 const deliverBranch = async (
   context: Pick<IsolationContext, 'store' | 'git'>,
@@ -67,7 +67,7 @@ const deliverBranch = async (
   const { git } = context
   const repo = repoOf(codebase)
   const there = (await readRef(git, repo, `refs/heads/${branch}`))?.sha
-  // The repository's is where the clone's is, or further.
+  // The repository's branch is at this tip or beyond.
   if (there !== undefined && (await isAncestor(git, repo, tip, there))) return { deleted: false, notices: [] }
   const blocker = there === undefined ? blockerOf(branch, await branchNames(git, repo)) : undefined
   const isOwn = branch === own
@@ -99,7 +99,7 @@ const deliverBranch = async (
   return { deleted: false, notices: [{ kind: 'clone-branch-kept-as', branch, name, why }] }
 }
 
-/** The clone's configuration is an agent's to write: where the branch is pulled from is the repository's own remote. */
+/** An agent can write the clone's configuration, so accept only the repository's own remote as upstream. */
 const harmless = (settings: BranchSettings, { remote }: Codebase): BranchSettings => {
   const upstream = settings.filter(
     ([variable, value]) =>
@@ -117,12 +117,12 @@ const freeName = async (
 ): Promise<BranchName> => {
   const repo = repoOf(codebase)
   const names = await branchNames(git, repo)
-  // Below a branch that took its directory no name is free.
+  // If a branch `a` exists, no name below `a/` is free.
   const plain = names.some((name) => branch.startsWith(`${name}/`)) ? branch.replaceAll('/', '-') : branch
   for (let n = 2; ; n += 1) {
     const name = `${plain}-${n}`
     const isThere = names.includes(name)
-    // A crash may have come after it was written.
+    // Written before a crash.
     if (isThere && (await readRef(git, repo, `refs/heads/${name}`))?.sha === tip) return toBranchName(name)
     if (isThere || blockerOf(name, names) !== undefined) continue
     if (!(await isNameOfSomething(git, repo, name))) return toBranchName(name)

@@ -24,7 +24,7 @@ import { othersRefOf, pinsOf, stampFile, tipRefOf } from './refs.ts'
 import { assertFewRefs, namedTips, refsOfClone } from './tips.ts'
 import { remedy, shell } from '../../../domain/remedy.ts'
 
-/** What each has committed comes to the codebase's repository. Answers why it could not for some. */
+/** Imports the clones' commits into the codebase's repository. Returns why it failed for some. */
 export const importTips = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -32,7 +32,7 @@ export const importTips = async (
 ): Promise<ReadonlyMap<EnvironmentId, string>> => {
   const problems = new Map<EnvironmentId, string>()
   for (const environment of environments) {
-    // On another host, or without its directory, what was brought last is all there is.
+    // On another host, or without its directory, only earlier imports are available.
     if (environment.host !== context.host || environment.status !== 'active') continue
     try {
       const presence = await presenceOf(codebase, environment)
@@ -41,7 +41,7 @@ export const importTips = async (
       const { tree } = presence
       await bringTip(context, codebase, environment, tree)
       await bringOthers(context, codebase, environment, tree).catch((error: unknown) => {
-        // Its branch is here, and that is what the caller asks about.
+        // Its branch is imported, and that is what the caller needs.
         context.log.warn('refs of a clone could not be brought', { path: tree.path, error: toAppError(error).message })
       })
     } catch (error) {
@@ -67,8 +67,8 @@ const bringTip = async (
 }
 
 /**
- * Its other refs may lead to commits that it borrows, such as a branch that it fetched after the repository had: from
- * then on it stands on these, too.
+ * Its other refs may lead to commits that it borrows, such as a branch that it fetched after the repository had: then
+ * it depends on these too.
  */
 const bringOthers = async (
   context: IsolationContext,
@@ -116,7 +116,7 @@ const stampOf = async ({ gitDir }: Tree): Promise<string> => {
 
 type Pin = { readonly ref: string; readonly to: Sha; readonly from: Sha | undefined }
 
-/** Only as long as the clone is there: a removal that is faster takes the pins away, and none may come back. */
+/** Only while the clone exists: a faster removal deletes the pins, and they must not reappear. */
 const pin = async (
   context: Pick<IsolationContext, 'store' | 'git'>,
   codebase: Codebase,
@@ -132,12 +132,12 @@ const pin = async (
       throw error
     },
   )
-  // Somebody else who looked at the same moment has brought it.
+  // Another process imported it at the same moment.
   if (kept.ok || (await readRef(context.git, repo, ref))?.sha === to) return
   throw new AppError('busy', `${ref} could not be updated: ${kept.stderr.trim()}`)
 }
 
-/** Everything that a restore point's commit reaches, and what refs lead to that is not a commit, such as a tag on a file. */
+/** Imports all that the restore point's commit reaches, and refs' non-commit targets, such as a tag on a file. */
 export const importCommit = async (
   context: Pick<IsolationContext, 'git' | 'ids'>,
   codebase: Codebase,
@@ -157,15 +157,15 @@ const bring = async (
   objects: readonly Sha[],
 ): Promise<void> => {
   const repo = repoOf(codebase)
-  // What it borrows elsewhere would be left out, and the repository would have half of it.
+  // What it borrows elsewhere would be left out, and the repository would have only half.
   if (!borrowsFrom(tree, repo)) {
     const file = join(tree.gitDir, 'objects/info/alternates')
     throw new AppError('unusable-file', `${file} was changed`, {
       remedy: remedy`write it again: ${shell(writeLine(file, join(repo.commonDir, 'objects')))}`,
     })
   }
-  // Where git writes the pack it renames it from, which works on one file system only; the home may be on another. Two
-  // that look at the same moment write the same pack: each by a name of its own.
+  // Git renames the pack from where it writes it, which works only within one file system; the home may be on another.
+  // Concurrent imports write the same pack, so each uses its own name.
   const tempPrefix = join(tree.gitDir, 'objects', `coppice-${context.ids()}`)
   await copyObjectsToLender(context.git, tree, repo, objects, { tempPrefix })
 }

@@ -7,8 +7,8 @@ import { copyUntrusted, openUntrusted } from '../../../process/files/read-untrus
 import { syncPath } from '../../../process/files/sync-path.ts'
 
 /**
- * The content of large files that were committed in a clone is in its own store of Git LFS; what the repository gets of
- * the commits are pointers. Content whose name is not its hash is left behind: the repository would serve it to others.
+ * The content of large files committed in a clone is in its own Git LFS store; the repository only gets pointers.
+ * Content whose name isn't its hash is skipped: the repository would serve it to others.
  */
 export const importLargeFiles = async (from: Tree, to: Repo): Promise<void> => {
   const [own, theirs] = [from, to].map(({ commonDir }) => join(commonDir, 'lfs/objects'))

@@ -8,7 +8,7 @@ import { repoOf } from '../../codebases/repo-of.ts'
 import type { CheckoutKind } from '../checkout/kind.ts'
 import { madeOn, othersRefOf, pinsOf, tipRefOf } from './refs.ts'
 
-/** Its directory is away: what was brought when somebody looked last is all that there is. */
+/** Its directory is missing, so only what was last imported is available. */
 export const heldForMissing: CheckoutKind['heldForMissing'] = async (context, codebase, { id }) => {
   const repo = repoOf(codebase)
   const pins = await pinsOf(context, repo, id)

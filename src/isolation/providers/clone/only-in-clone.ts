@@ -15,8 +15,8 @@ import { unreachableCommits } from '../checkout/look/unreachable.ts'
 import { refsOfClone } from './tips.ts'
 
 /**
- * What neither the repository nor a remote has once the clone is gone. Commits that only a branch which is gone from the
- * clone had are in its reflog, and a restore point keeps those.
+ * What neither the repository nor a remote has once the clone is gone. Commits of a branch deleted from the clone are
+ * in its reflog, and a restore point keeps those.
  */
 export const unreachable: CheckoutKind['unreachable'] = async (context, codebase, environment, tree) => {
   const worktrees = (await readAdminDirs(tree.commonDir)).map((one) => ({
@@ -24,19 +24,19 @@ export const unreachable: CheckoutKind['unreachable'] = async (context, codebase
     isLocked: one.lockReason !== undefined,
   }))
   return [
-    // Its own refs, also those that a worktree would have for itself, are asked about below.
+    // Its own refs, including those private to a worktree, are checked below.
     ...(await unreachableCommits(context, tree)).filter(({ kind }) => kind !== 'own-ref'),
     ...described(await onlyInClone(context, codebase, environment, tree), codebase, tree),
     ...(worktrees.length > 0 ? [{ kind: 'clone-worktrees', path: tree.path, worktrees } as const] : []),
   ]
 }
 
-/** A name in the clone: a ref, or an older stash, which has no ref of its own. */
+/** A name in the clone: a ref, or an older stash, which has no ref. */
 type Named = Pick<Ref, 'name' | 'sha' | 'committerDate'>
 
 /**
- * Only the branch that a clone was made on becomes the repository's: a name that an agent chose could stand in front of
- * another there. What the other names lead to has to be in the repository or on its remote already.
+ * Only the branch that a clone was created on is added to the repository: a name chosen by an agent could shadow
+ * another there. What other names lead to must already be in the repository or on its remote.
  */
 const onlyInClone = async (
   context: Pick<IsolationContext, 'git' | 'log'>,
@@ -47,7 +47,7 @@ const onlyInClone = async (
   const { git } = context
   const refs = await refsOfClone(git, tree)
   const own = refs.find(({ name }) => name === `refs/heads/${branch}`)
-  // Our own refs go when their time is over.
+  // Our own refs expire.
   const theirs = (await listRefs(git, repoOf(codebase), ['refs/'])).filter(
     ({ name }) => !name.startsWith('refs/coppice/'),
   )
@@ -56,14 +56,14 @@ const onlyInClone = async (
   const stashed = refs.some(({ name }) => name === 'refs/stash') ? await olderStashes(context, tree) : []
   const lost = await notHeld(context, tree, [...others, ...stashed], held)
   if (lost.length === 0 || codebase.remote === undefined) return lost
-  // A clone's remote-tracking refs may be of branches that are gone from there.
+  // A clone's remote-tracking refs may be of branches since deleted there.
   const onRemote = await shasOnRemote(context, codebase, codebase.remote)
   return withoutFetched(tree, await notHeld(context, tree, lost, new Set([...held, ...onRemote])))
 }
 
 /**
- * Branches of others come with every fetch, and go or are rewritten on the remote later: these were never the clone's.
- * What was pushed from it was, and so was what has been checked out here.
+ * Other people's branches come with every fetch, and are later deleted or rewritten on the remote: these were never the
+ * clone's. What was pushed from it or checked out in it was.
  */
 const withoutFetched = async (tree: Tree, names: readonly Named[]): Promise<Named[]> => {
   const tracking = names.filter(({ name }) => name.startsWith('refs/remotes/'))
@@ -84,7 +84,7 @@ const olderStashes = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree):
     .map((sha, i) => ({ name: `stash@{${i}}`, sha, committerDate: 0 }))
     .slice(1)
 
-/** Those that these do not lead to. What is not a commit has to be there itself. */
+/** Those that `held` doesn't reach. Non-commits must be in it themselves. */
 const notHeld = async (
   { git }: Pick<IsolationContext, 'git'>,
   tree: Tree,
@@ -101,7 +101,7 @@ const notHeld = async (
   return open.filter(({ sha, committerDate }) => committerDate === undefined || lost.has(sha))
 }
 
-/** A remote that does not answer has nothing, as far as anybody knows. */
+/** A remote that doesn't answer counts as having nothing. */
 const shasOnRemote = async (
   { git, log }: Pick<IsolationContext, 'git' | 'log'>,
   codebase: Codebase,
@@ -115,7 +115,7 @@ const shasOnRemote = async (
   }
 }
 
-/** An agent can make thousands of refs: more than these nobody reads. */
+/** An agent can make thousands of refs: nobody reads more than these. */
 const mostNamed = 10
 
 const described = (lost: readonly Named[], { repoPath: repository }: Codebase, { path }: Tree): Unreachable[] => {

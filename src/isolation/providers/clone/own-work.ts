@@ -11,7 +11,7 @@ import type { IsolationContext } from '../../context.ts'
 import type { RestorePointSource } from '../checkout/kind.ts'
 import { refsOfClone } from './tips.ts'
 
-/** What somebody made in the git directory of a clone beside commits: tags with words, hooks, settings. */
+/** What someone made in a clone's git directory besides commits: annotated tags, hooks, settings. */
 export const ownWork: RestorePointSource['ownWork'] = async (context, codebase, tree) => {
   const refs = (await refsOfClone(context.git, tree)).filter(({ committerDate }) => committerDate === undefined)
   const shas = refs.map(({ sha }) => sha)
@@ -23,7 +23,7 @@ export const ownWork: RestorePointSource['ownWork'] = async (context, codebase, 
   ]
 }
 
-/** Git was killed while it made the clone, before it wrote a ref: anything else is somebody's. */
+/** Git was killed while making the clone, before it wrote a ref: anything else is someone's. */
 export const hasAnything = async (tree: Tree): Promise<boolean> => {
   if ((await unlessMissing(lstat(tree.gitDir)))?.isDirectory() === false) return true
   const files = (await readdir(tree.path)).filter((name) => name !== '.git')
@@ -35,7 +35,7 @@ export const hasAnything = async (tree: Tree): Promise<boolean> => {
   return found || (await hasRefs(tree))
 }
 
-/** Starts no program: git cannot read a clone without HEAD. */
+/** Starts no program: git can't read a clone without HEAD. */
 export const hasRefs = async ({ gitDir }: Pick<Tree, 'gitDir'>): Promise<boolean> => {
   const refs = (await unlessMissing(readdir(join(gitDir, 'refs'), { recursive: true, withFileTypes: true }))) ?? []
   const isPacked = (await unlessMissing(lstat(join(gitDir, 'packed-refs')))) !== undefined
@@ -53,7 +53,7 @@ const strangeFiles = async ({ gitDir }: Tree): Promise<string[]> => {
   return found
 }
 
-/** While a clone is made. What refs, reflogs, index and submodules hold is looked at elsewhere. */
+/** While creating a clone. Refs, reflogs, index and submodules are checked elsewhere. */
 const madeByGit: ReadonlySet<string> = new Set([
   'HEAD',
   'ORIG_HEAD',

@@ -17,7 +17,7 @@ export const presenceOf = async (_codebase: Codebase, environment: IsolatedEnvir
 const look = async ({ path, id }: IsolatedEnvironment): Promise<Presence> => {
   if (unlessMissingSync(() => lstatSync(path)) === undefined) return { state: 'missing' }
   const tree = cloneAt(path)
-  // Not a link: what that leads to is not the clone's own.
+  // Not a link: its target isn't the clone's own.
   if (unlessMissingSync(() => lstatSync(tree.gitDir))?.isDirectory() !== true) {
     return { state: 'not-ours', detail: `${path} exists but is no longer a clone` }
   }

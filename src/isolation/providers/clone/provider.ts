@@ -18,8 +18,8 @@ import { tipRefOf } from './refs.ts'
 const shared = checkoutProvider(async () => (await import('./checkout.ts')).ownClone)
 
 /**
- * Environments are clones with refs, configuration and hooks of their own. They read the repository's objects and write
- * nothing there; what they commit is brought to it.
+ * Environments are clones with their own refs, configuration and hooks. They read the repository's objects and write
+ * nothing there; their commits are imported into it.
  */
 export const clone: Provider = {
   name: 'clone',
@@ -37,7 +37,7 @@ export const clone: Provider = {
       try {
         if (borrowsFrom(tree, repoOf(from))) setLender(tree, repoOf(to))
       } catch (error) {
-        // The others must not wait for one that an agent has spoilt.
+        // One that an agent broke must not block the others.
         log.warn('a clone was not told where its repository is now', { path, error: toAppError(error).message })
       }
     }
@@ -65,7 +65,7 @@ export const clone: Provider = {
           if (environment.host !== context.host || presence.state !== 'present') return unchanged
           return await followRename(context, codebase, environment, presence.tree, options)
         } catch (error) {
-          // The others must not wait for one that an agent has spoilt.
+          // One that an agent broke must not block the others.
           context.log.info('a renamed branch could not be followed', { branch: environment.branch, error })
           return unchanged
         }
@@ -73,7 +73,7 @@ export const clone: Provider = {
     ),
   followHead: async (context, codebase, environment, ...asked) => {
     const followed = await shared.followHead(context, codebase, environment, ...asked)
-    // The commit it is at now is borrowed, and the next fetch may find the pull request rewritten.
+    // Its current commit is borrowed, and the next fetch may find the pull request rewritten.
     await importTips(context, codebase, [environment])
     return followed
   },
@@ -81,7 +81,7 @@ export const clone: Provider = {
   findAdoptable: async () => undefined,
   orphans: async () => [],
 
-  // No other tool looks for a lock here; a lease and the processes inside say who uses it.
+  // No other tool looks for a lock here; the lease and processes inside show who uses it.
   lock: async () => true,
   unlock: async () => undefined,
   lockReason: async () => undefined,

@@ -7,17 +7,17 @@ import { listRefs, type Ref, updateRefs } from '../../../git/refs.ts'
 import type { IsolationContext } from '../../context.ts'
 
 /*
- * What the codebase's repository keeps for a clone, for as long as that lives. A gc of the repository must not take what
- * the clone borrows: where it began, where base stood then, what it was restored from, and whatever its refs have led to
- * since, once that was brought.
+ * Refs that the codebase's repository keeps for a clone while it exists, so that gc doesn't delete what the clone
+ * borrows: its start, base at that time, what it was restored from, and whatever its refs have led to since, once
+ * imported.
  */
 
 const below = (id: EnvironmentId): string => `refs/coppice/clone/${id}`
 
-/** Where it began, and on which branch: an agent can rename that, and this is out of its reach. */
+/** Where it began, and on which branch: an agent can rename that, but not change this. */
 const startRefOf = (id: EnvironmentId, branch: string): string => `${below(id)}/start/${branch}`
 
-/** The branch that it was made on: the only one of the repository that its removal may move. */
+/** The branch it was created on: the only one of the repository that its removal may move. */
 export const madeOn = (id: EnvironmentId, pins: readonly Ref[]): string | undefined => {
   const prefix = startRefOf(id, '')
   return pins.find(({ name }) => name.startsWith(prefix))?.name.slice(prefix.length)
@@ -25,21 +25,21 @@ export const madeOn = (id: EnvironmentId, pins: readonly Ref[]): string | undefi
 
 export const tipRefOf = (id: EnvironmentId): string => `${below(id)}/tip`
 
-/** A commit whose parents are what every other ref of the clone leads to. */
+/** A commit whose parents are the targets of all other refs of the clone. */
 export const othersRefOf = (id: EnvironmentId): string => `${below(id)}/others`
 
-/** What the clone's refs looked like when they were brought last. */
+/** The stamp of the clone's refs at the last import. */
 export const stampFile = (home: string, id: EnvironmentId): string => join(home, 'clones', id)
 
 export type Pins = {
   readonly start: Sha
   readonly branch: string
   readonly base: Sha | undefined
-  /** The restore point that it is made from: everything that its refs will lead to again. */
+  /** The restore point it is made from: everything its refs will lead to again. */
   readonly restored: Sha | undefined
 }
 
-/** Before the clone is made. */
+/** Call before cloning. */
 export const pinStart = async (
   { git }: Pick<IsolationContext, 'git'>,
   repo: Repo,
@@ -60,7 +60,7 @@ export const pinStart = async (
 export const pinsOf = ({ git }: Pick<IsolationContext, 'git'>, repo: Repo, id: EnvironmentId): Promise<Ref[]> =>
   listRefs(git, repo, [`${below(id)}/`])
 
-/** The clone is gone, and whatever stands on these is kept by a restore point. Doing it twice is doing it once. */
+/** The clone is gone, and a restore point keeps everything that depends on these. Idempotent. */
 export const unpin = async (
   { git, home }: Pick<IsolationContext, 'git' | 'home'>,
   repo: Repo,

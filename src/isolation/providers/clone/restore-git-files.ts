@@ -11,10 +11,10 @@ import { replaceFileSync } from '../../../process/files/replace-file.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { copyTree } from '../checkout/restore-point/archive.ts'
 
-/** HEAD is where the restored branch is; objects are added; the mark and submodules have their own way back. */
+/** HEAD is at the restored branch; objects are added; the token and submodules are restored separately. */
 const notReplaced = new Set(['HEAD', 'coppice', 'objects', 'modules'])
 
-/** Refs, reflogs, configuration, hooks, index and what was half done, as they were; and the objects that only it had. */
+/** Restores refs, reflogs, configuration, hooks, index and half-done operations, and the objects that only it had. */
 export const restoreGitFiles = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
   const head = await readHead(tree.gitDir)
   const ref = head !== undefined && 'branch' in head ? `refs/heads/${head.branch}` : undefined
@@ -26,14 +26,14 @@ export const restoreGitFiles = async (saved: string, tree: Tree, leftOut: LeftOu
     await copyTree(saved, tree.gitDir, name, leftOut)
   }
   await addObjects(join(saved, 'objects'), join(tree.gitDir, 'objects'), leftOut)
-  // Its branch may have another name now.
+  // Its branch may have a new name.
   if (ref !== undefined && sha !== undefined && (await readRefFile(tree.commonDir, ref)) === undefined) {
     makeDirectorySync(dirname(join(tree.commonDir, ref)))
     replaceFileSync(join(tree.commonDir, ref), `${sha}\n`)
   }
 }
 
-/** An object's name is its content: one that is there already is the same. What it borrows is where the clone says now. */
+/** An object's name is its hash: an existing one is the same. What it borrows is where the clone says now. */
 const addObjects = async (from: string, to: string, leftOut: LeftOut[]): Promise<void> => {
   const directories = (await unlessMissing(readdir(from, { withFileTypes: true }))) ?? []
   for (const { name: directory } of directories.filter((entry) => entry.isDirectory() && isForObjects(entry.name))) {

@@ -6,7 +6,7 @@ import { hasRefs, ownWork } from './own-work.ts'
 import { madeOn, pinsOf } from './refs.ts'
 import { tipsToKeep } from './tips.ts'
 
-/** A clone has refs of its own, all of which a restore point must reach: what they borrow stays in the repository by it. */
+/** A restore point must reach all of a clone's own refs: that keeps what they borrow in the repository. */
 export const restorePointSource: RestorePointSource = {
   isWhole: async ({ gitDir }) => {
     const head = await readHead(gitDir).catch(() => undefined)

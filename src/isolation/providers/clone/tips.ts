@@ -14,8 +14,8 @@ import type { IsolationContext } from '../../context.ts'
 import type { RestorePointSource } from '../checkout/kind.ts'
 
 /**
- * Every ref of a clone. An agent can write millions of them into one file within a second, and each look would read them
- * all: such a clone is left alone until somebody has looked at it.
+ * Every ref of a clone. An agent can write millions of them to one file in a second, and every listing would read them
+ * all: such a clone is left alone until someone has checked it.
  */
 export const refsOfClone = async (git: Git, tree: Tree): Promise<Ref[]> => {
   assertFewRefs(tree)
@@ -28,7 +28,7 @@ export const assertFewRefs = ({ commonDir }: Repo): void => {
   if (size > maxPackedBytes) throw tooLarge(file, size, maxPackedBytes)
 }
 
-/** Some 200,000 refs. */
+/** ~200,000 refs. */
 const maxPackedBytes = 16 * 1024 * 1024
 
 /** The commits that the clone's own refs lead to. */
@@ -37,7 +37,7 @@ export const tipsToKeep: RestorePointSource['tipsToKeep'] = async (context, code
 
 export type NamedTips = {
   readonly commits: readonly Sha[]
-  /** The refs that lead straight to one of them. */
+  /** The refs that point straight at those. */
   readonly refs: readonly Ref[]
 }
 
@@ -46,7 +46,7 @@ export const namedTips = async (
   codebase: Codebase,
   tree: Tree,
 ): Promise<NamedTips> => {
-  // After `git fetch --depth=1` what was fetched has no history here; the remote has it.
+  // After `git fetch --depth=1`, fetched commits have no history here; the remote does.
   const isFetched = hasShorterHistory(tree, repoOf(codebase)) ? /^refs\/remotes\// : undefined
   const all = (await refsOfClone(git, tree)).filter(({ name }) => isFetched?.test(name) !== true)
   const refs = all.filter(({ committerDate }) => committerDate !== undefined)

@@ -12,7 +12,7 @@ import { restorePointSource } from './restore-point-source.ts'
 import { hasAnything } from './own-work.ts'
 import { unpin } from './refs.ts'
 
-/** Everything but its pins lies in its directory. */
+/** Everything but its pins is in its directory. */
 export const undoSteps: UndoSteps = {
   stillRunning: (context, { path }) => gitsStillUsing(context, cloneAt(path).gitDir),
   paths: ({ path }) => [path],
@@ -20,7 +20,7 @@ export const undoSteps: UndoSteps = {
     const { entry, data } = undoing
     if (isBeingDiscarded(entry) || !(await isOurDirectory(data))) return savedBefore(context, entry)
     const tree = cloneAt(data.path)
-    // Also when it was just made: Coppice's lock keeps nobody out of the directory while git fills it.
+    // Even if just made: Coppice's lock keeps nobody out of the directory while git fills it.
     const users = await whoUses(context, entry, 'clone', tree)
     if (users !== undefined) return { left: users }
     const saved = await clearAway(context, undoing, tree)
@@ -28,7 +28,7 @@ export const undoSteps: UndoSteps = {
     return saved
   },
   dropRefs: async (context, { codebase, entry: { environmentId } }, saved) => {
-    // A clone that was left to whoever worked in it still stands on them.
+    // A clone left to someone who worked in it still depends on them.
     if (saved === 'cannot-keep' || environmentId === undefined) return
     await unpin(context, repoOf(codebase), environmentId)
   },
@@ -40,7 +40,7 @@ const clearAway = async (
   tree: Tree,
 ): Promise<Salvaged | NotUndone> => {
   if (await holdsOthers(context, [tree.path], tree)) return 'cannot-keep'
-  // Git keeps its record of worktrees made from the clone in there.
+  // It holds git's record of worktrees made from the clone.
   if ((await readAdminDirs(tree.commonDir)).length > 0) return 'cannot-keep'
   return saveAndDiscard(context, {
     codebase,

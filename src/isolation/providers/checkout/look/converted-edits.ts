@@ -18,9 +18,9 @@ export type ConvertedEdits = {
 }
 
 /**
- * Git calls a file clean when its clean filter, or its line ends, make the same blob of it (nbstripout drops the output
- * of a notebook). Of such files, those whose bytes are nowhere else: a checkout of their commit would write others, and
- * the store of Git LFS does not have them. A filter that fails makes a difference, or makes this throw.
+ * Git calls a file clean when its clean filter or line-end conversion yields the same blob (nbstripout drops a
+ * notebook's output). Returns those whose bytes exist nowhere else: a checkout of their commit would write others, and
+ * Git LFS doesn't store them. If a filter fails, the file counts as edited or this throws.
  */
 export const convertedEdits = async (
   { git }: Pick<IsolationContext, 'git'>,

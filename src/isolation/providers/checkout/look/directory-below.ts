@@ -3,8 +3,8 @@ import { unlessMissing } from '../../../../domain/missing.ts'
 import { bytesBelow } from '../../../../domain/raw-path.ts'
 
 /**
- * Is there a directory at this raw path, with no link on the way to it? What a link leads to is not part of the tree.
- * Part by part instead of by real path: a disk that ignores case answers with another spelling.
+ * Whether a directory is at this raw path, with no link on the way: a link's target isn't part of the tree. Checks each
+ * part, not the real path: a case-insensitive disk returns another spelling.
  */
 export const isDirectoryBelow = async (root: string, path: string): Promise<boolean> => {
   const parts = path.split('/')

@@ -32,18 +32,18 @@ import type { Uncommitted } from '../../../../domain/removal/reason.ts'
 export type Dirt = {
   readonly headSha: Sha | undefined
   readonly headBranch: string | undefined
-  /** Tracked files that differ from HEAD, in the index or on disk, the unmerged ones included. */
+  /** Tracked files that differ from HEAD, in the index or on disk, including unmerged ones. */
   readonly changed: readonly string[]
-  /** Submodules that stand at another commit than HEAD says. */
+  /** Submodules at a different commit than in HEAD. */
   readonly gitlinks: readonly string[]
-  /** Where submodules belong, whether or not they were fetched. */
+  /** Where submodules belong, fetched or not. */
   readonly submodulePaths: readonly string[]
   readonly untracked: readonly string[]
   /** Added by Coppice and unchanged since: nobody's work, but part of a restore point. */
   readonly additions: readonly string[]
-  /** Edits that git status does not show: behind assume-unchanged or skip-worktree, or too soon after git looked. */
+  /** Edits that git status misses: behind assume-unchanged or skip-worktree, or too soon after its last look. */
   readonly hidden: readonly string[]
-  /** Clean in git's eyes, and yet their bytes may not be what a checkout writes. */
+  /** Clean according to git, but a checkout may write other bytes. */
   readonly converted: readonly string[]
   /** Clean submodules with such files. */
   readonly convertedSubmodules: readonly string[]
@@ -54,19 +54,19 @@ export type Dirt = {
   readonly repositories: readonly InnerRepository[]
   readonly worktrees: readonly InnerWorktree[]
   readonly ignored: readonly string[]
-  /** No restore point can hold these; they hold no bytes and are no reason not to remove. */
+  /** No restore point can hold these; they have no content, so they don't block removal. */
   readonly special: readonly Special[]
-  /** Of an index with flags: files with `skip-worktree` set that are there. Undefined: no flags. */
+  /** Existing files with `skip-worktree` set. Undefined: the index has no flags. */
   readonly skippedButThere: readonly string[] | undefined
-  /** Each a reason not to remove. */
+  /** Each blocks removal. */
   readonly problems: readonly Uncommitted[]
   /** Changes whenever any of the above does, or one of those files is written again. */
   readonly fingerprint: string
-  /** What a quicker second look goes by; undefined where there was no full first one. */
+  /** For a faster second look; undefined if there was no full first one. */
   readonly glance: { readonly directories: ReadonlyMap<string, string>; readonly index: string } | undefined
 }
 
-/** Looks at everything that `git worktree remove` would delete without a word. Throws when it cannot look. */
+/** Finds everything that `git worktree remove` would silently delete. Throws if it can't look. */
 export const readDirt = async (
   context: Pick<IsolationContext, 'git' | 'clock' | 'settings' | 'home'>,
   codebase: Codebase,
@@ -126,10 +126,9 @@ export const readDirt = async (
 }
 
 /**
- * The second look, after the tree was moved out of everybody's way: is all as it was saved? Of a clean tree git need not
- * be asked for everything again: directories tell whether an entry came or went, and `diff-files` whether a tracked file
- * was written (40 ms instead of 100 with 30,000 files). Neither looks into a submodule. Any doubt, and everything is
- * asked again.
+ * The second look, after the tree was moved away: is everything as saved? For a clean tree there is a shortcut:
+ * directories show whether entries came or went, and `diff-files` whether a tracked file was written (40 ms instead of
+ * 100 with 30,000 files). Neither looks into submodules. If in doubt, everything is checked again.
  */
 export const isAsSaved = async (
   context: Pick<IsolationContext, 'git' | 'clock' | 'settings' | 'home'>,
@@ -176,7 +175,7 @@ const problemsOf = ({
   submodules,
   repositories,
 }: Found): Uncommitted[] => {
-  // `git add` is no way out for a repository: those with work of their own are another gate's reason.
+  // `git add` is no remedy for a repository; another gate reports those with work of their own.
   const inner = new Set(repositories.filter(({ work }) => work !== undefined).map(({ path }) => `${path}/`))
   const plain = untracked.filter((path) => !inner.has(path))
   const moved = gitlinks.map((path) => ({ path, problem: 'is at another commit' }) as const)
@@ -191,9 +190,9 @@ const problemsOf = ({
   ]
 }
 
-/** A file written again in between has another time or size; directories (ignored, repositories inside) are walked. */
+/** A rewritten file has another time or size; directories (ignored, repositories inside) are walked. */
 const fingerprintOf = async (tree: Tree, found: Found, regenerable: ReadonlySet<string>): Promise<string> => {
-  // Whether a repository has work is a matter of its files, and those are looked at below.
+  // Whether a repository has work depends on its files, which are visited below.
   const repositories = found.repositories.map(({ path }) => path)
   const hash = createHash('sha256').update(JSON.stringify({ ...found, repositories }))
   const slice = createTimeSlice()
@@ -202,7 +201,7 @@ const fingerprintOf = async (tree: Tree, found: Found, regenerable: ReadonlySet<
     const at = unlessMissingSync(() => lstatSync(bytesBelow(tree.path, path), { bigint: true }))
     hash.update(at === undefined ? '-' : `${path},${at.mode},${at.size},${at.mtimeNs},${at.ino};`)
     if (at?.isDirectory() !== true) return
-    // What no restore point keeps need not be looked at twice: node_modules alone would cost seconds.
+    // Skip what no restore point keeps: node_modules alone would take seconds.
     if (!isWhole && regenerable.has(shownPath(path.slice(path.lastIndexOf('/') + 1)))) return
     for (const { name } of await listDirectory(bytesBelow(tree.path, path), { size: Number(at.size), slice })) {
       await visit(`${path}/${name}`, isWhole)
@@ -212,7 +211,7 @@ const fingerprintOf = async (tree: Tree, found: Found, regenerable: ReadonlySet<
   for (const path of [...paths, ...found.gitlinks, ...found.converted]) await visit(trimEndOf(path, '/'), false)
   for (const path of found.convertedSubmodules) await visit(path, true)
   for (const { path } of found.submodules) await visit(path, true)
-  // Wherever it lies: a commit made in it since is seen in its git directory.
+  // Wherever it is: a commit made in it since shows in its git directory.
   for (const { path } of found.repositories) await visit(path, true)
   return hash.digest('hex')
 }

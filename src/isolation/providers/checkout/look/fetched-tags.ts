@@ -9,15 +9,15 @@ import { replaceFileSync } from '../../../../process/files/replace-file.ts'
 import type { IsolationContext } from '../../../context.ts'
 
 /*
- * Git does not say which tags came from a remote and which somebody made here. Releases are often tagged on commits that
- * no branch has, so the tags that a submodule came with are written down, and every other tag counts as not pushed.
+ * Git doesn't record which tags came from a remote and which were made here. Releases are often tagged on commits that
+ * no branch has, so we record the tags a submodule came with; every other tag counts as not pushed.
  */
 
 export const tagsFile = 'coppice-tags'
 
 const fileIn = (gitDir: string): string => join(gitDir, tagsFile)
 
-/** Of a submodule that was fetched just now. Its HEAD, too: it may be a commit that no branch or tag there has. */
+/** For a newly fetched submodule. Also records its HEAD, which may be on no branch or tag there. */
 export const rememberTags = async ({ git }: Pick<IsolationContext, 'git'>, gitDir: string): Promise<void> => {
   const tags = await listRefs(git, { commonDir: toRepoPath(gitDir) }, ['refs/tags'])
   const head = await readHead(gitDir)
@@ -28,13 +28,13 @@ export const rememberTags = async ({ git }: Pick<IsolationContext, 'git'>, gitDi
 export type RemoteTags = {
   /** The full names of the tags that the remote has. */
   readonly names: ReadonlySet<string>
-  /** What they lead to, and what was known to be on the remote before. */
+  /** Their targets, and what was already known to be on the remote. */
   readonly known: readonly Sha[]
 }
 
 /**
- * Asks the submodule's remote which tags it has, and writes that down. Without credentials: the address is in a file that
- * an agent can write. Undefined when it does not answer.
+ * Asks the submodule's remote for its tags and records them. Without credentials, since an agent can write the file
+ * that has the address. Undefined when it doesn't answer.
  */
 export const askForTags = async (
   { git }: Pick<IsolationContext, 'git'>,
@@ -54,7 +54,7 @@ export const askForTags = async (
   }
 }
 
-/** None where somebody else fetched it: then no tag is known to be on a remote. */
+/** Empty if someone else fetched it: then no tag is known to be on a remote. */
 export const fetchedTags = async (gitDir: string): Promise<Sha[]> =>
   ((await readUntrustedText(fileIn(gitDir), { maxBytes: maxFileBytes })) ?? '').split('\n').filter(isSha)
 

@@ -18,14 +18,14 @@ import type { Dirt } from './dirt.ts'
 export type Move = {
   readonly from: Sha
   readonly to: Sha
-  /** Those of the checkouts of this tree. */
+  /** Those of this tree's checkouts. */
   readonly settings: readonly Setting[]
 }
 
 /**
- * What a move to this commit would overwrite or delete although git calls the tree clean: ignored files, files we added,
- * submodules, repositories, and edits that a filter hides from git. Git deletes a whole directory for a file of the same
- * name, whatever is ignored or checked out in it, and replaces ignored files.
+ * What a move to this commit would overwrite or delete although git calls the tree clean: ignored files, files we
+ * added, submodules, repositories, and edits that a filter hides from git. Git replaces ignored files, and for a file
+ * it deletes a directory of the same name with anything ignored or checked out in it.
  */
 export const inTheWay = async (
   context: Pick<IsolationContext, 'git'>,
@@ -38,7 +38,7 @@ export const inTheWay = async (
   for (const path of dirt.submodulePaths) if (!(await isEmpty(tree, path))) submodules.push(path)
   const entries = await readTree(context.git, tree, move.to)
   const coming = entries.map(({ bytes, type }) => ({ path: toRaw(bytes), isSubmodule: type === 'commit' }))
-  // The tree's own `.git` under another spelling.
+  // The tree's own `.git`, spelled differently.
   const disk = { ignoresCase: existsSync(join(tree.path, '.GIT')) }
   const files = [...dirt.ignored, ...dirt.additions, ...others]
   return [
@@ -48,9 +48,9 @@ export const inTheWay = async (
 }
 
 /**
- * Git writes a file anew when its blob or its mode changes. In a repository with CRLF line ends every file is converted,
- * so only those that the move touches are compared. In a sparse checkout all are: a move also deletes files outside the
- * patterns, and writes those that came into them.
+ * Git rewrites a file when its blob or mode changes. In a repository with CRLF line ends every file is converted, so
+ * only those that the move touches are compared. In a sparse checkout all are: a move also deletes files outside the
+ * patterns, and writes those now inside.
  */
 const hiddenEdits = async (
   context: Pick<IsolationContext, 'git'>,
@@ -65,7 +65,7 @@ const hiddenEdits = async (
   const touched = (await isSparse(context, tree)) ? converted : converted.filter((path) => changed.has(path))
   const stays = new Set(left)
   return [
-    // Where the disk takes two names for one, a new file can replace one that stays.
+    // If the disk treats two names as one, a new file can replace one that stays.
     ...(await collisions(
       { files: left, submodules: [] },
       coming.filter(({ path }) => !stays.has(path)),
@@ -75,7 +75,7 @@ const hiddenEdits = async (
   ]
 }
 
-/** Unless the configuration clearly says that it isn't. */
+/** Assumed unless the configuration clearly denies it. */
 const isSparse = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree): Promise<boolean> => {
   const setting = (await git.config(tree)).findLast(({ key }) => key === 'core.sparsecheckout')
   return setting !== undefined && !/^(?:false|no|off|0|)$/i.test(setting.value ?? 'true')
@@ -91,14 +91,14 @@ type Coming = { readonly path: string; readonly isSubmodule: boolean }
 type Node = { readonly inner: Map<string, Node>; path: string | undefined; isSubmodule: boolean }
 
 /**
- * The paths here that one of those to come is, lies below or lies above. A submodule that stays a submodule is left
- * alone by git. A tree of names, since a stranger decides how many paths there are and how deep they go.
+ * The existing paths that are equal to, below or above a coming one. Git leaves a submodule that stays one alone. Uses
+ * a tree of names, since a stranger controls the number and depth of the paths.
  */
 export const collisions = async (here: Here, coming: readonly Coming[], { ignoresCase }: Disk): Promise<string[]> => {
   const slice = createTimeSlice()
   const names = (raw: string): string[] => {
     const path = trimEndOf(raw, '/')
-    // macOS takes two spellings of an accented letter for one name.
+    // macOS treats two spellings of an accented letter as one.
     return (ignoresCase ? looseName(path) : shownPath(path).normalize('NFC')).split('/')
   }
   const newNode = (): Node => ({ inner: new Map(), path: undefined, isSubmodule: false })

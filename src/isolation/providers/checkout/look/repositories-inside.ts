@@ -14,34 +14,34 @@ import { type Checkout, workIn } from './repository-work.ts'
 import type { Walk } from '../../../walk.ts'
 import type { RepositoryWork } from '../../../../domain/removal/reason.ts'
 
-/** A repository inside a tree, with whatever repositories lie in it in turn. Paths are raw. */
+/** A repository inside a tree, including any repositories inside it. Paths are raw. */
 export type InnerRepository = {
-  /** What has to be kept so that nothing of it is lost: its directory, or only its `.git` where the tree tracks the rest. */
+  /** What to keep so that nothing is lost: its directory, or only its `.git` if the tree tracks the rest. */
   readonly path: string
-  /** What it holds that nothing else has; undefined when a fresh clone would bring everything back. */
+  /** What only it holds; undefined if a fresh clone would bring everything back. */
   readonly work: RepositoryWork | undefined
 }
 
-/** A worktree that git has a record of, of this repository or another one, inside a tree. */
+/** A worktree inside a tree that this or another repository has a record of. */
 export type InnerWorktree = { readonly path: string; readonly repository: string }
 
 export type Inside = { readonly repositories: readonly InnerRepository[]; readonly worktrees: readonly InnerWorktree[] }
 
-/** What git says about the tree around them. Raw paths; a whole directory ends with `/`. */
+/** Git's view of the tree around them. Raw paths; a whole directory ends with `/`. */
 export type Surroundings = {
   readonly gitlinks: readonly string[]
   readonly untracked: readonly string[]
   readonly ignored: readonly string[]
-  /** Where git's records say the tree is, when it was moved away for a second look. */
+  /** The tree's path in git's records, if it was moved away for a second look. */
   readonly recordedPath: string
 }
 
-/** More than this are not looked into: whoever has so many has work there. */
+/** Beyond this many, they count as work uninspected. */
 const mostJudged = 50
 
 /**
- * Every repository and every linked worktree inside a tree, at any depth, in tracked, untracked and ignored directories
- * alike. Submodules whose git directory lies in the tree's own record are not among them.
+ * Every repository and linked worktree inside a tree, at any depth, in tracked, untracked and ignored directories.
+ * Excludes submodules whose git directory is in the tree's own record.
  */
 export const repositoriesInside = async (
   context: Pick<IsolationContext, 'git'>,
@@ -68,7 +68,7 @@ export const repositoriesInside = async (
   }
 }
 
-/** Linked worktrees alone, where nothing is known about the tree around them. */
+/** Only linked worktrees, when nothing is known about the tree around them. */
 export const worktreesInside = async (tree: Tree, walked: Pick<Walk, 'gits'>): Promise<InnerWorktree[]> => {
   const around = { gitlinks: [], untracked: [], ignored: [], recordedPath: tree.path }
   const found = await Promise.all(walked.gits.map((git) => readGit(tree, git, around)))
@@ -83,14 +83,14 @@ type Repository = {
   readonly kind: 'repository'
   readonly path: string
   readonly keep: string
-  /** Undefined when it cannot be asked, and why not. */
+  /** Undefined if it can't be asked; see `why`. */
   readonly checkout: Checkout | undefined
   readonly why?: RepositoryWork
 }
 type Worktree = { readonly kind: 'worktree'; readonly path: string; readonly repository: string }
 type Found = Repository | Worktree
 
-/** What a `.git` is; undefined for a submodule that the tree's own record holds. */
+/** What a `.git` is; undefined for a submodule in the tree's own record. */
 const readGit = async (tree: Tree, git: Walk['gits'][number], around: Surroundings): Promise<Found | undefined> => {
   const path = parentOf(git.path)
   const repository = { kind: 'repository', path, keep: keepOf(path, git.path, around) } as const
@@ -112,7 +112,7 @@ const readGit = async (tree: Tree, git: Walk['gits'][number], around: Surroundin
   }
 }
 
-/** A `.git` file names its git directory, a link is one. Undefined when nothing is there. */
+/** A `.git` file names its git directory, a link is one. Undefined if that doesn't exist. */
 const linkTarget = async (tree: Tree, path: string): Promise<string | undefined> => {
   const at = absolute(tree, path)
   if ((await lstat(at)).isSymbolicLink()) {
@@ -123,7 +123,9 @@ const linkTarget = async (tree: Tree, path: string): Promise<string | undefined>
   return target === undefined ? undefined : unlessMissing(realpath(resolve(absolute(tree, parentOf(path)), target)))
 }
 
-/** Git's record names this very directory. A copy of a worktree has the same `.git`, and the record names the original. */
+/**
+ * Whether git's record names this directory. A copied worktree has the same `.git`, but the record names the original.
+ */
 const isRecordOf = async (record: string, tree: Tree, path: string, around: Surroundings): Promise<boolean> => {
   const named = (await readAdminDir(record))?.worktreePath
   if (named === undefined) return false
@@ -131,7 +133,7 @@ const isRecordOf = async (record: string, tree: Tree, path: string, around: Surr
   return (await unlessMissing(realpath(named))) === (await realpath(absolute(tree, path)))
 }
 
-/** The record names a place where nothing is: somebody moved the directory by hand, so this is the worktree, not a copy. */
+/** Nothing is at the recorded path: the directory was moved by hand, so this is the worktree, not a copy. */
 const isMovedAway = async (record: string, tree: Tree, { recordedPath }: Surroundings): Promise<boolean> => {
   const named = (await readAdminDir(record))?.worktreePath
   if (named === undefined) return true
@@ -167,7 +169,7 @@ const judge = async (
   return work
 }
 
-/** One inside another goes where the outer one goes: what either holds keeps both. */
+/** A nested one is kept or lost with the outer one: work in either keeps both. */
 const joinOuter = (
   repositories: readonly Repository[],
   work: ReadonlyMap<Repository, RepositoryWork>,
@@ -181,7 +183,7 @@ const joinOuter = (
   })
 }
 
-/** Without those that lie in another of them. */
+/** Drops those inside another of them. */
 export const outermost = (paths: readonly string[]): string[] =>
   [...new Set(paths)].filter((path) => !paths.some((other) => other !== path && isAtOrBelow(other, path))).sort()
 
@@ -193,7 +195,7 @@ const keepOf = (path: string, git: string, around: Surroundings): string => {
 
 const isInGitDirectory = (path: string): boolean => `/${path}/`.includes('/.git/')
 
-/** Test data that looks like a repository: every file of it is in the tree's own commits, or named as changed. */
+/** Test data that looks like a repository: all its files are in the tree's commits, or listed as changed. */
 const isTracked = (path: string, { gitlinks, untracked, ignored }: Surroundings): boolean => {
   const others = [...gitlinks, ...untracked, ...ignored]
   return coveredBy(path, others) === undefined && !others.some((one) => one.startsWith(`${path}/`))

@@ -14,10 +14,7 @@ import type { IsolationContext } from '../../../context.ts'
 /** A repository by its git directory; `path` is where its files are, unless it is bare. */
 export type Checkout = { readonly gitDir: string; readonly path: string | undefined }
 
-/**
- * What a repository holds that nothing else has; undefined when a fresh clone would bring all of it back.
- * Whatever cannot be answered counts as work.
- */
+/** What only this repository holds; undefined if a fresh clone would bring all of it back. "Unknown" counts as work. */
 export const workIn = async (
   context: Pick<IsolationContext, 'git'>,
   checkout: Checkout,
@@ -34,7 +31,7 @@ export const workIn = async (
   }
 }
 
-/** What it shares with other directories cannot be judged by looking at it alone. */
+/** What it shares with other directories can't be judged from it alone. */
 const sharedWithOthers = async (
   { git }: Pick<IsolationContext, 'git'>,
   gitDir: string,
@@ -43,7 +40,7 @@ const sharedWithOthers = async (
   const has = (name: string): boolean => unlessMissingSync(() => lstatSync(join(gitDir, name))) !== undefined
   if (has('objects/info/alternates')) return { kind: 'borrows-objects' }
   if ((await readAdminDirs(gitDir)).length > 0) return { kind: 'has-worktrees' }
-  // Git would fetch what is missing while we look.
+  // Git would fetch missing objects while we look.
   const isPartial = lastValue(await git.config(repo), 'extensions.partialclone') !== undefined
   return isPartial ? { kind: 'partial-clone' } : undefined
 }

@@ -5,12 +5,12 @@ import { readHead } from '../../../../git/admin-dir.ts'
 
 export type SubmoduleDir = { readonly name: string; readonly dir: string }
 
-/** Submodules' git directories in a git directory, also nested ones (`modules/a/modules/b`, `modules/dir/a`). */
+/** Submodules' git directories in a git directory, even nested ones (`modules/a/modules/b`, `modules/dir/a`). */
 export const submoduleDirs = (gitDir: string): Promise<SubmoduleDir[]> => dirsBelow(join(gitDir, 'modules'), '')
 
 const dirsBelow = async (root: string, prefix: string): Promise<SubmoduleDir[]> => {
   const entries = await readdir(root, { withFileTypes: true }).catch((error: unknown) => {
-    // Not ENOTDIR: a file in its place is something that we do not understand.
+    // Not ENOTDIR: a file in its place is unexpected.
     if (hasCode(error, 'ENOENT')) return []
     throw error
   })

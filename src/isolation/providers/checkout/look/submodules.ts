@@ -21,15 +21,15 @@ export type DirtySubmodule = { readonly path: string; readonly problem: 'has cha
 export type Inner = {
   readonly dirty: readonly DirtySubmodule[]
   readonly ignored: readonly string[]
-  /** Those with their git directory among their files: repositories inside the tree like any other. */
+  /** Those whose git directory is among their files: repositories inside the tree like any other. */
   readonly embedded: readonly Tree[]
-  /** Clean ones with files that a checkout would not write as they are. */
+  /** Clean ones with files that a checkout would write differently. */
   readonly converted: readonly string[]
 }
 
 /**
- * Each has a repository and a configuration of its own, so each is asked through the door on its own: `git status` would
- * run their filters. Nested ones too.
+ * Each has its own repository and configuration, so ask each separately through the door: `git status` would run their
+ * filters. Includes nested ones.
  */
 export const lookIntoSubmodules = async (
   context: Pick<IsolationContext, 'git'>,
@@ -46,7 +46,7 @@ export const lookIntoSubmodules = async (
   // An unmerged one is in the index up to three times.
   for (const name of new Set(gitlinks.map(({ bytes }) => toRaw(bytes)))) {
     const path = `${prefix}${name}`
-    // A file or a link in its place is a change that git status shows.
+    // Git status shows a file or link in its place as a change.
     if (!(await isDirectoryBelow(tree.path, name))) continue
     if (await hasFilesWithoutGit(tree, name)) found.dirty.push({ path, problem: 'has files but no .git' })
     const inner = await submoduleTree(tree, name)
@@ -70,8 +70,8 @@ export const lookIntoSubmodules = async (
 }
 
 /**
- * Git status lists nothing below a submodule's directory, even where the submodule was never fetched or somebody deleted
- * its `.git` to make its files part of the tree.
+ * Git status lists nothing below a submodule's directory, even if it was never fetched or someone deleted its `.git` to
+ * make its files part of the tree.
  */
 export const hasFilesWithoutGit = async (tree: Tree, path: string): Promise<boolean> => {
   if (!(await isDirectoryBelow(tree.path, path))) return false

@@ -8,12 +8,12 @@ import { listDirectory } from '../../../../process/files/list-directory.ts'
 import { createTimeSlice } from '../../../../process/time-slice.ts'
 import { recordStamp } from '../restore-point/record-files.ts'
 
-/** `withIndex`: the index counts. Not where there was none: a tree that is saved is given one. */
+/** `withIndex`: include the index. Not if there was none: saving a tree creates one. */
 export type TreeStamp = { readonly value: string; readonly withIndex: boolean }
 
 /**
- * Changes with every write below the tree and with every commit, ref and operation in it, and stays the same when its
- * directory is renamed. It knows neither what was laid down nor what is ignored, so it also serves for half a checkout.
+ * Changes with every write below the tree and every commit, ref and operation in it, but not when its directory is
+ * renamed. Doesn't know what was written at creation or what is ignored, so it also works for half a checkout.
  */
 export const treeStamp = async (tree: Tree, withIndex = indexStamp(tree) !== undefined): Promise<TreeStamp> => {
   const hash = createHash('sha256').update((await unlessMissing(recordStamp(tree.gitDir))) ?? '-')
@@ -23,13 +23,13 @@ export const treeStamp = async (tree: Tree, withIndex = indexStamp(tree) !== und
     if (slice.isOver()) await slice.next()
     const place = path === '' ? Buffer.from(tree.path) : bytesBelow(tree.path, path)
     const at = unlessMissingSync(() => lstatSync(place, { bigint: true }))
-    // A rename changes the ctime of the directory itself, and no other. An mtime can be set back, a ctime cannot.
+    // A rename changes only the directory's own ctime. An mtime can be set back, a ctime can't.
     const times = at === undefined || path === '' ? at?.mtimeNs : `${at.mtimeNs},${at.ctimeNs}`
     hash.update(at === undefined ? `${path} -;` : `${path},${at.mode},${at.size},${at.ino},${times};`)
     if (at?.isDirectory() !== true) return
     const names = (await listDirectory(place, { size: Number(at.size), slice })).map(({ name }) => name)
     for (const name of names.sort()) {
-      // The git directory of a clone is its record.
+      // A clone's git directory is its record.
       if (path !== '' || join(tree.path, name) !== tree.gitDir) await visit(path === '' ? name : `${path}/${name}`)
     }
   }

@@ -7,7 +7,7 @@ import { workIn } from './repository-work.ts'
 import { lookIntoSubmodules } from './submodules.ts'
 import { unpushedSubmodules } from './unreachable.ts'
 
-/** For display: removal looks at more. Without submodules one process. */
+/** For display: removal checks more. One process without submodules. */
 export const uncommittedWork = async (
   context: Pick<IsolationContext, 'git'>,
   tree: Tree,

@@ -23,9 +23,9 @@ import { type SubmoduleDir, submoduleDirs } from './submodule-dirs.ts'
 type Context = Pick<IsolationContext, 'git'>
 
 /**
- * Commits that removal would leave unreachable. The branch stays unless it is proven merged or empty, so commits on it
- * are safe; a detached HEAD's are not, nor what only a ref of the worktree's own holds, nor a submodule's that were never
- * pushed: its git directory lies in the worktree's record and goes with it.
+ * Commits that removal would make unreachable. The branch stays unless it is proven merged or empty, so its commits are
+ * safe; not those of a detached HEAD or of the worktree's own refs, nor unpushed ones of a submodule, whose git
+ * directory is deleted with the worktree's record.
  */
 export const unreachableCommits = async (context: Context, tree: Tree): Promise<Unreachable[]> => {
   const commits = await detachedCommits(context, tree)
@@ -40,10 +40,10 @@ export const unreachableCommits = async (context: Context, tree: Tree): Promise<
   ]
 }
 
-/** At once: a remote that does not answer takes a minute to give up on. */
+/** In parallel: a silent remote takes a minute to time out. */
 const mostAsked = 8
 
-/** Submodules that hold what no remote is known to have. Starts git only where the worktree's record has any. */
+/** Submodules with anything that no remote is known to have. Starts git only if the record has submodules. */
 export const unpushedSubmodules = async (context: Context, tree: Tree): Promise<readonly SubmoduleDir[]> => {
   const modules = await submoduleDirs(tree.gitDir)
   const found = await mapConcurrent(mostAsked, modules, async (module) => {
@@ -72,7 +72,7 @@ const unpushedIn = async (context: Context, { dir }: SubmoduleDir, ask?: typeof 
   })
   const found = await look(await fetchedTags(dir))
   const worktrees = await readAdminDirs(dir)
-  // Releases are often tagged on commits that no branch has: the remote can tell whether these are such.
+  // Releases are often tagged on commits that no branch has: the remote knows whether these are.
   const mayBeFetched =
     found.refs.some(isTag) || (found.commits > 0 && ask !== undefined && (await areTagged(context, repo)))
   if (ask === undefined || !mayBeFetched) return { ...found, worktrees, asked: undefined }
@@ -84,16 +84,16 @@ const unpushedIn = async (context: Context, { dir }: SubmoduleDir, ask?: typeof 
 
 const isTag = (ref: string): boolean => ref.startsWith('refs/tags/')
 
-/** Whether tags lead to every commit that no remote has. */
+/** Whether tags reach every commit that no remote has. */
 const areTagged = async ({ git }: Context, repo: Repo): Promise<boolean> => {
   const tags = (await listRefs(git, repo, ['refs/tags'])).map(({ sha }) => sha)
   return tags.length > 0 && (await countUnpushed(git, repo, tags)) === 0
 }
 
-/** Its files may be gone, or something else in their place: git fails where it cannot enter `core.worktree`. */
+/** Its files may be gone or replaced, and git fails if it can't enter `core.worktree`. */
 const repoAt = (dir: string): Tree => ({ commonDir: toRepoPath(dir), gitDir: dir, path: dir })
 
-/** What a person has to know to push it. */
+/** What a person must know to push it. */
 const describeUnpushed = async (
   context: Context,
   { name, dir }: SubmoduleDir,
@@ -115,7 +115,7 @@ const describeUnpushed = async (
     })
   }
   if (refs.length > 0) found.push({ kind: 'submodule-refs', submodule, refs })
-  // Last: a worktree that is removed takes the reflog that alone may have its commits.
+  // Last: removing a worktree deletes its reflog, which alone may have its commits.
   if (worktrees.length > 0) {
     const described = worktrees.map((one) => ({ path: one.worktreePath, isLocked: one.lockReason !== undefined }))
     found.push({ kind: 'submodule-worktrees', submodule, worktrees: described })
@@ -123,7 +123,7 @@ const describeUnpushed = async (
   return found
 }
 
-/** More do not fit on a command line that somebody would paste. */
+/** More don't fit on a command line to paste. */
 const mostTips = 10
 
 const pushingFrom = async (context: Context, name: string, gitDir: string): Promise<UnpushedSubmodule> => {
@@ -139,7 +139,7 @@ const pushingFrom = async (context: Context, name: string, gitDir: string): Prom
   }
 }
 
-/** An agent can write the configuration: a remote called `--receive-pack=…` would be an option in a command to paste. */
+/** An agent can write the configuration: a remote called `--receive-pack=…` would be an option in a pasted command. */
 const remoteIn = (entries: readonly ConfigEntry[]): string | undefined => {
   const names = entries.flatMap(({ key }) => {
     const { section, subsection = '', variable } = splitKey(key)
@@ -148,7 +148,7 @@ const remoteIn = (entries: readonly ConfigEntry[]): string | undefined => {
   return names.find((name) => name === 'origin') ?? names[0]
 }
 
-/** As after an ordinary clone. Whatever else is configured, fetching the branch by its name makes the tracking ref. */
+/** As after an ordinary clone. With any other refspec, fetching the branch by name creates the tracking ref. */
 const tracksEveryBranch = (entries: readonly ConfigEntry[], remote: string): boolean => {
   const refspecs = entries.filter(({ key }) => key === `remote.${remote}.fetch`).map(({ value }) => value ?? '')
   return (
@@ -180,7 +180,7 @@ const nameTips = async (
   return named
 }
 
-/** Commits on a detached HEAD that no branch has. Starts git only where HEAD is detached. */
+/** Commits on a detached HEAD that no branch has. Starts git only if HEAD is detached. */
 export const detachedCommits = async ({ git }: Context, tree: Tree): Promise<number> => {
   const head = await readHead(tree.gitDir)
   if (head === undefined) throw new Error('its HEAD cannot be read')

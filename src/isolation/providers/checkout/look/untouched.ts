@@ -8,10 +8,10 @@ import { mountsInside } from '../../../../process/files/mounts.ts'
 import { createTimeSlice } from '../../../../process/time-slice.ts'
 
 /**
- * Whether nobody staged anything in a worktree, or put anything into it, since we wrote its token, right after git had
- * made it. Every creation from a spare waits for this, so no program is started: the change times of the index and of the
- * directories tell. An edit in place of a tracked file is not noticed unless `files` are looked at; where the worktree
- * stays at its commit, it is an edit in the new environment. False when it has to be looked at more closely.
+ * Whether nothing was staged in or added to a worktree since we wrote its token, right after git created it. Every
+ * creation from a spare waits for this, so it starts no program and goes by the ctimes of the index and directories.
+ * In-place edits of tracked files are only noticed with `files`; if the worktree stays at its commit, they are edits in
+ * the new environment. False if it needs a closer look.
  */
 export const isUnusedSpare = async (tree: Tree, { files }: { readonly files: boolean }): Promise<boolean> => {
   const made = changeTime(tokenFile(tree.gitDir))

@@ -11,8 +11,8 @@ import { fileSource } from './shared-area.ts'
 import { trackedFiles } from '../../../../git/tracked-files.ts'
 
 /**
- * Whether this untracked file is one that Coppice laid down and that is still as it was laid: then it is nobody's work.
- * A copied file counts while its source has the very same bytes, since then removal cannot lose them.
+ * Whether Coppice created this untracked file and it is unchanged, so that it is nobody's work. A copied file counts
+ * while its source has the same bytes, since then removal can't lose them.
  */
 export const isOurAddition = async (
   context: Pick<IsolationContext, 'home'>,
@@ -21,22 +21,22 @@ export const isOurAddition = async (
   config: RepoConfig,
   relativePath: string,
 ): Promise<boolean> => {
-  // A directory (`nested/`) is never ours; git names one only when it is a repository of its own.
+  // A directory (`nested/`) is never ours; git lists one only if it is a repository.
   if (relativePath.endsWith('/')) return false
   if (relativePath === redirectPath && (await isOurRedirect(codebase, environment.path))) return true
   if (config.link.includes(relativePath) && (await isOurLink(context, codebase, environment.path, relativePath))) {
     return true
   }
   if (config.copy.length === 0) return false
-  // Asked for every untracked file, and an agent can make a great many.
+  // Called per untracked file, and an agent can make a great many.
   await nextTurn()
   if (!isNamed(relativePath, config.copy)) return false
   return sameContent(environment.path, fileSource(context, codebase), relativePath)
 }
 
 /**
- * Files that git does not track, that the config calls worth keeping, and that are not the same as their source.
- * Whatever cannot be read is thrown: the gate that asks must then say that it cannot tell.
+ * Untracked files that the config says to keep and that differ from their source. Read errors are thrown, so that the
+ * gate answers "can't tell".
  */
 export const keptFilesThatDiffer = async (
   context: Pick<IsolationContext, 'home' | 'git'>,

@@ -11,7 +11,7 @@ import { realParent } from './real-parent.ts'
 
 export const redirectPath = '.beads/redirect'
 
-/** Lets all environments share the one issue store of the canonical checkout. */
+/** Makes all environments share the canonical checkout's issue store. */
 export const writeBeadsRedirect = async ({ codebase, environment, tree }: Provisioning): Promise<Notice[]> => {
   const content = await redirectContent(codebase)
   if (content === undefined) return []
@@ -38,7 +38,7 @@ export const isOurRedirect = async (codebase: Codebase, treePath: string): Promi
   return found?.isFile() === true && (await readUntrustedText(path)) === content
 }
 
-/** The shared store went with the canonical checkout. A redirect that somebody changed stays as it is. */
+/** The shared store moved with the canonical checkout. Leaves a redirect that someone changed. */
 export const moveBeadsRedirect = async (
   treePath: string,
   from: string | undefined,
@@ -57,7 +57,7 @@ const redirectContent = async (codebase: Codebase): Promise<string | undefined> 
   const store = join(codebase.checkoutPath, '.beads')
   const found = await unlessMissing(stat(store))
   if (found?.isDirectory() !== true) return undefined
-  // beads follows one redirect and no second one, so ours has to name the end of the way.
+  // beads follows only one redirect, so ours must name the final target.
   const further = (await readUntrustedText(join(store, 'redirect'), { followLink: true }))?.trim() ?? ''
   return `${further === '' ? store : resolve(codebase.checkoutPath, further)}\n`
 }

@@ -16,8 +16,8 @@ import { fileSource } from './shared-area.ts'
 import { trackedFiles } from '../../../../git/tracked-files.ts'
 
 /**
- * Brings `worktree.copy` into the tree: untracked and ignored files only, since git has brought the others.
- * Each file that cannot be copied gets a notice; its source stays where it is.
+ * Copies `worktree.copy` into the tree: only untracked and ignored files, since git provides the others. A file that
+ * can't be copied gets a notice; its source stays where it is.
  */
 export const copyFiles = async (
   context: Pick<IsolationContext, 'git' | 'home'>,
@@ -45,7 +45,7 @@ export const copyFiles = async (
   return { copied, notices }
 }
 
-/** Nobody has to fill the area of a bare repository; a checkout that is not there is a fault. */
+/** A bare repository's area may be empty; a missing checkout is a fault. */
 const isAbsentArea = async (codebase: Codebase, source: string): Promise<boolean> =>
   codebase.checkoutPath === undefined && (await unlessMissing(lstat(source))) === undefined
 
@@ -68,7 +68,7 @@ const copyOne = async (provisioning: Provisioning, source: string, match: Match)
   if (match.kind === 'link' && !(await staysInside(source, match.path))) return { kind: 'leads-out' }
   const make = async (temporary: string): Promise<void> => {
     if (match.kind === 'link') await symlink(await readlink(from), temporary)
-    // Shares the blocks where the file system can, and keeps the mode.
+    // Shares blocks if the file system can, and keeps the mode.
     else await copyUntrusted(from, temporary)
   }
   const { tree, environment } = provisioning
@@ -84,7 +84,7 @@ const copyOne = async (provisioning: Provisioning, source: string, match: Match)
   }
 }
 
-/** An absolute target would lead every environment into the checkout, which the agents must never touch. */
+/** An absolute target would lead every environment into the checkout, which agents must never touch. */
 const staysInside = async (source: string, path: string): Promise<boolean> => {
   const target = await readlink(join(source, path))
   if (isAbsolute(target)) return false

@@ -17,20 +17,17 @@ import { unlessMissing } from '../../../../domain/missing.ts'
 import { restoreDirectory } from '../../../restore-points.ts'
 import { hasLaidAll } from '../creation-record.ts'
 
-/** What an interrupted creation or restore itself was laying down; anything else in the tree is somebody's work. */
+/** What an interrupted creation or restore was writing; anything else in the tree is someone's work. */
 export type ExpectedContent = {
-  /** All of it had been written, so a file that is missing, shorter or executable now was changed by somebody. */
+  /** All of it was written, so a file that is now missing, shorter or executable was changed by someone. */
   readonly isComplete: boolean
-  /**
-   * Is the file (raw path) as laid? While it was being written also: not there yet, or the beginning of it, as a crash
-   * leaves it.
-   */
+  /** Whether the file (raw path) is as written. If writing was interrupted, it may also be missing or truncated. */
   readonly has: (path: string) => Promise<boolean>
-  /** Is this what the start commit or the restore point has in the index? */
+  /** Whether the start commit or the restore point has this in the index. */
   readonly staged: (change: SnapshotEntry) => boolean
-  /** Commits that were there before. */
+  /** Commits that existed before. */
   readonly commits: readonly Sha[]
-  /** The half-done operations in the tree were brought back, not begun. */
+  /** The half-done operations in the tree were restored, not started. */
   readonly halfDone: boolean
 }
 
@@ -43,19 +40,19 @@ export const expectedContent = async (
 ): Promise<ExpectedContent> => {
   const pointId = entry.kind === 'restore' ? readRestoreData(entry).pointId : undefined
   const point = pointId === undefined ? undefined : await context.store.restorePoints.get(pointId)
-  // Not through the tree's own record: that may be half written.
+  // Not from the tree's own record, which may be half written.
   const repo = { commonDir: tree.commonDir }
   const { atStart, work, index } = await laidDown(context, repo, start, point)
   const isComplete = isWhole && hasLaidAll(entry) && (pointId === undefined || point !== undefined)
   const skipped = new Set(isComplete ? (await skippedFiles(context.git, tree)).map(({ bytes }) => toRaw(bytes)) : [])
   const isSame = isComplete ? equals : startsWith
-  // A restore lays its files over a checkout of the start commit.
+  // A restore writes files over a checkout of the start commit.
   const laid = isComplete ? [work, index] : [work, index, atStart]
   const sources = (path: string): Sha[] => laid.flatMap((one) => one.get(path) ?? []).map(({ sha }) => sha)
   const beside = point && restoreDirectory(context, point.id)
   const nested = (point?.contents.nested ?? []).map((path) => `${path}/`)
   const has = async (given: string): Promise<boolean> => {
-    // A nested repository is brought back whole, and what lies beside git is still there whatever happens here.
+    // A nested repository is restored whole, and the restore point still has what it keeps outside git.
     if (nested.some((one) => given === one || given.startsWith(one))) return true
     const path = trimEndOf(given, '/')
     const here = await contentOf(bytesBelow(tree.path, path))
@@ -94,7 +91,7 @@ const shasOf = ({ contents: { head, tip } }: RestorePoint): Sha[] => [head.sha, 
 
 type Laid = ReadonlyMap<string, readonly ListedEntry[]>
 
-/** For each path what it may rightly hold, as a file and in the index: by the restore point, or by the start commit. */
+/** What each path may hold, as a file and in the index, according to the restore point or start commit. */
 const laidDown = async (
   context: Pick<IsolationContext, 'git'>,
   repo: Repo,
@@ -122,7 +119,7 @@ const byPath = (entries: readonly ListedEntry[]): Laid => Map.groupBy(entries, (
 
 const isGitlink = ({ mode }: Pick<ListedEntry, 'mode'>): boolean => mode === '160000'
 
-/** Whether a file is of the kind that was laid there, as far as git keeps that: a link, a file, or one to be run. */
+/** Whether a file is of the expected kind, as far as git records it: link, file or executable. */
 export const hasMode = async (path: Buffer, laid: Pick<ListedEntry, 'mode'> | undefined): Promise<boolean> => {
   const found = await unlessMissing(lstat(path))
   if (found === undefined || laid === undefined || isGitlink(laid)) return true
@@ -130,7 +127,7 @@ export const hasMode = async (path: Buffer, laid: Pick<ListedEntry, 'mode'> | un
   return found.isFile() && ((found.mode & 0o100) !== 0) === (laid.mode === '100755')
 }
 
-/** Compared in memory with what git has; a larger file is never taken for ours. */
+/** Compared in memory with git's copy; a larger file never counts as ours. */
 const maxBlobBytes = 512 * 1024 * 1024
 
 const contentOf = async (path: Buffer): Promise<Buffer | 'absent' | 'directory' | 'too-large'> => {

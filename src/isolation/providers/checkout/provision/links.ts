@@ -11,7 +11,7 @@ import { realParent } from './real-parent.ts'
 import { linkRoot } from './shared-area.ts'
 import { trackedFiles } from '../../../../git/tracked-files.ts'
 
-/** Makes `worktree.link` point into the area that all environments of the codebase share. */
+/** Links `worktree.link` into the area that all environments of the codebase share. */
 export const makeLinks = async (
   context: Pick<IsolationContext, 'git' | 'home'>,
   provisioning: Provisioning,
@@ -52,7 +52,7 @@ export const isOurLink = async (
   return found?.isSymbolicLink() === true && (await readlink(path)) === join(linkRoot(context, codebase), entry)
 }
 
-/** Agents write into this area, so the way through it is looked at as carefully as the way through a tree. */
+/** Agents write to this area, so its paths are checked as carefully as a tree's. */
 const sharedTarget = async (
   context: Pick<IsolationContext, 'home'>,
   codebase: Codebase,

@@ -15,14 +15,14 @@ import {
 export type Match = {
   readonly path: string
   readonly kind: 'file' | 'link' | 'other'
-  /** False for a name that is not UTF-8: `path` is only what it looks like, and cannot be opened. */
+  /** False for a name that isn't UTF-8: `path` is only for display and can't be opened. */
   readonly exact: boolean
 }
 
 /**
- * Files under `root` that one of the globs names; a directory that matches stands for all that is in it.
- * Not `fs.glob`: that takes a directory it may not read for an empty one, and a removal gate must not.
- * Links are reported, never followed; `.git` is left out wherever it lies.
+ * Files under `root` that match one of the globs; a matching directory includes everything in it. Not `fs.glob`: that
+ * treats an unreadable directory as empty, which a removal gate must not. Links are reported, never followed; `.git` is
+ * always left out.
  */
 export const matchingFiles = async (
   root: string,
@@ -33,7 +33,7 @@ export const matchingFiles = async (
   let looked = 0
   const walk = async (directory: string, ways: readonly Way[], whole: boolean): Promise<void> => {
     for (const entry of await entriesOf(root, directory, unreadable)) {
-      // A directory of 100,000 names is no reason to answer nobody else.
+      // Don't block the event loop for a directory of 100,000 names.
       if ((looked += 1 + ways.length) > looksPerTurn) {
         looked = 0
         await nextTurn()
@@ -44,7 +44,7 @@ export const matchingFiles = async (
       const exact = Buffer.from(name, 'utf8').equals(entry.name)
       const next = whole ? [] : further(ways, name)
       const matches = whole || next.some(({ glob, state }) => isGlobMatch(glob, state))
-      // Without this, `.env` would cost a walk through all of node_modules.
+      // Without this, `.env` would mean walking all of node_modules.
       const leadsOn = matches || next.some(({ glob, state }) => mayMatchBelow(glob, state))
       if (entry.isDirectory() && exact) {
         if (leadsOn) await walk(path, next, matches)
@@ -55,7 +55,7 @@ export const matchingFiles = async (
   return found
 }
 
-/** Whether the globs name this one path, by itself or through a directory above it. */
+/** Whether the globs match this path, directly or through a directory above it. */
 export const isNamed = (path: string, patterns: readonly string[]): boolean => {
   let ways = beginnings(patterns)
   return path.split('/').some((name) => {
@@ -64,7 +64,7 @@ export const isNamed = (path: string, patterns: readonly string[]): boolean => {
   })
 }
 
-/** A pattern, and how far the directories above have got through it. */
+/** A pattern, and how far the parent directories have matched it. */
 type Way = { readonly glob: Glob; readonly state: GlobState }
 
 const beginnings = (patterns: readonly string[]): Way[] =>
@@ -76,7 +76,7 @@ const beginnings = (patterns: readonly string[]): Way[] =>
 const further = (ways: readonly Way[], name: string): Way[] =>
   ways.map(({ glob, state }) => ({ glob, state: globStep(glob, state, name) })).filter(({ state }) => state.size > 0)
 
-/** Names times patterns; the worst pattern on the longest name takes a tenth of a millisecond. */
+/** Names times patterns; the worst pattern on the longest name takes 0.1 ms. */
 const looksPerTurn = 200
 
 const entriesOf = async (

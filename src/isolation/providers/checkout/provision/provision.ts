@@ -15,7 +15,7 @@ import { runSetup } from './scripts.ts'
 import { fetchSubmodules } from './submodules.ts'
 
 export type Provisioned = {
-  /** Files and links that were made now, without those that were there already. */
+  /** Files and links created now, without those that already existed. */
   readonly copied: number
   readonly linked: number
   readonly ranSetup: boolean
@@ -23,8 +23,8 @@ export type Provisioned = {
 }
 
 /**
- * All that a tree gets beside its commit, after git has made it and before it is active. Each step leaves alone what is
- * there already, so doing it again after a crash is harmless. Setup comes last: it may need all of the others.
+ * Everything a tree gets besides its commit, after git created it and before it is active. Each step keeps what exists,
+ * so repeating it after a crash is harmless. Setup comes last: it may need all the others.
  */
 export const provisionEnvironment = async (
   context: IsolationContext,

@@ -3,12 +3,12 @@ import type { Codebase, IsolatedEnvironment } from '../../../../domain/environme
 import type { ProcessIdentity } from '../../../../domain/process-identity.ts'
 import type { Tree } from '../../../../git/door.ts'
 
-/** A tree that git has made and that is to become an environment. */
+/** A tree created by git that will become an environment. */
 export type Provisioning = {
   readonly codebase: Codebase
   readonly environment: IsolatedEnvironment
   readonly tree: Tree
-  /** As the base commit has it. */
+  /** From the base commit. */
   readonly config: RepoConfig
   readonly signal?: AbortSignal | undefined
   /** A script may outlive us; the journal names it. */

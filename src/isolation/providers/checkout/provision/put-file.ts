@@ -13,20 +13,20 @@ export type PutRequest = {
   readonly relativePath: string
   /** Missing directories get their modes from here. */
   readonly like: string | undefined
-  /** Makes the file under a temporary name. */
+  /** Writes it under a temporary name. */
   readonly make: (temporary: string) => Promise<unknown>
 }
 
 /**
- * Puts something into the tree whole or not at all, and only where nothing is. A crash half-way through a copy would
- * otherwise leave half a `.env`, which the next try takes for one that was there before.
+ * Puts a file into the tree atomically, and only if nothing is there. Otherwise a crash during a copy would leave half
+ * a `.env`, which the next try would take for an existing one.
  */
 export const putFile = async ({ tree, environmentId, relativePath, like, make }: PutRequest): Promise<PutResult> => {
   const parent = await realParent(tree.path, relativePath, { like })
   if (parent.kind !== 'real') return { outcome: 'blocked', at: parent.kind === 'blocked' ? parent.at : relativePath }
   const target = join(parent.path, basename(relativePath))
   if ((await unlessMissing(lstat(target))) !== undefined) return { outcome: 'exists' }
-  // Named after the environment: the next try finds what a crash left, and no branch can track that name beforehand.
+  // Named after the environment: the next try finds what a crash left, and no branch can track that name in advance.
   const temporary = join(tree.path, `.coppice-laying-${environmentId}`)
   try {
     await rm(temporary, { force: true })

@@ -6,13 +6,13 @@ import { isMissing } from '../../../../domain/missing.ts'
 export type Parent =
   | { readonly kind: 'real'; readonly path: string }
   | { readonly kind: 'missing' }
-  /** A link or a file stands where a directory has to be. */
+  /** A link or file is where a directory has to be. */
   | { readonly kind: 'blocked'; readonly at: string }
 
 /**
- * The directory that `relativePath` lies in, reached from `root` through real directories only.
- * Threat: a branch that tracks `config` as a link to `/home/me/.ssh` makes "copy config/env into the tree" write there.
- * `create` makes what is missing on the way, with the modes of the same directories under `create.like`.
+ * The directory of `relativePath`, reached from `root` through real directories only. Threat: a branch that tracks
+ * `config` as a link to `/home/me/.ssh` makes "copy config/env into the tree" write there. `create` makes missing
+ * directories, with the modes of those under `create.like`.
  */
 export const realParent = async (
   root: string,
@@ -31,14 +31,14 @@ export const realParent = async (
     }
   }
   const parent = dirname(join(root, relativePath))
-  // Once more by what the kernel says: no reading of ours may be the only thing between a copy and the outside.
+  // Check again with the kernel: our own parsing must not be the only thing that keeps a copy inside.
   const real = await realpath(parent)
   return real === join(await realpath(root), parts.join('/'))
     ? { kind: 'real', path: parent }
     : { kind: 'blocked', at: parts.join('/') }
 }
 
-/** Globs and config are checked where they are read; this is the second lock on the same door. */
+/** Globs and config are checked when they are read; this is a second check. */
 const assertPlain = (path: string): void => {
   const bad = (part: string) => part === '' || part === '.' || part === '..' || part.toLowerCase() === '.git'
   if (isAbsolute(path) || path.includes('\0') || path.split('/').some(bad)) {
@@ -55,6 +55,6 @@ const kindOf = async (path: string): Promise<'directory' | 'missing' | 'other'> 
   }
 }
 
-/** We have to be able to write into it ourselves, whatever the other one says. */
+/** We must be able to write to it, regardless of the other's mode. */
 const modeLike = async (root: string | undefined, way: string): Promise<number> =>
   root === undefined ? 0o777 : ((await lstat(join(root, way))).mode & 0o777) | 0o700

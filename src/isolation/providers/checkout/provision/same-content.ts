@@ -5,8 +5,8 @@ import { openUntrusted, readFully } from '../../../../process/files/read-untrust
 import { realParent } from './real-parent.ts'
 
 /**
- * Whether `relativePath` is the same under both roots: the same bytes, or a link with the same target.
- * Not there in one of them, or only through a link: not the same. What cannot be read is thrown.
+ * Whether `relativePath` is the same under both roots: the same bytes, or a link with the same target. Missing in one
+ * of them, or reached through a link: not the same. Throws if unreadable.
  */
 export const sameContent = async (rootA: string, rootB: string, relativePath: string): Promise<boolean> => {
   for (const root of [rootA, rootB]) {
@@ -25,7 +25,7 @@ type Path = string | Buffer
 
 export const sameBytes = (a: Path, b: Path): Promise<boolean> => compareBytes(a, b, { isPart: false })
 
-/** Whether the first is the second, or the beginning of it: what was being written when a program was killed. */
+/** Whether the first is the second or a prefix of it, as an interrupted write leaves it. */
 export const isBeginningOf = (part: Path, whole: Path): Promise<boolean> => compareBytes(part, whole, { isPart: true })
 
 const compareBytes = async (a: Path, b: Path, { isPart }: { readonly isPart: boolean }): Promise<boolean> => {

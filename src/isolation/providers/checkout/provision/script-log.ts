@@ -8,7 +8,7 @@ import { openLogSync } from '../../../../process/files/replace-file.ts'
 export type ScriptLog = {
   readonly path: string
   readonly write: (text: string) => void
-  /** Throws if something could not be written. */
+  /** Throws if something couldn't be written. */
   readonly check: () => void
   readonly close: () => void
 }
@@ -16,7 +16,9 @@ export type ScriptLog = {
 /** A script that prints for 15 minutes must not fill the disk. */
 const most = 50 * 1024 * 1024
 
-/** `<home>/logs/<kind>/<environment>.log`, for its owner's eyes only: scripts print tokens, and not all of them are ours to know. */
+/**
+ * `<home>/logs/<kind>/<environment>.log`, readable only by its owner: scripts print tokens, even ones we don't know.
+ */
 export const openScriptLog = async (home: string, kind: string, id: EnvironmentId): Promise<ScriptLog> => {
   const directory = join(home, 'logs', kind)
   await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -38,7 +40,7 @@ export const openScriptLog = async (home: string, kind: string, id: EnvironmentI
   return {
     path,
     write: (text) => {
-      // A server that setup left running still prints; by then the descriptor may be somebody else's file.
+      // A server that setup left running still prints; by then the descriptor may be another file's.
       if (!open || left <= 0) return
       left -= Buffer.byteLength(text)
       append(left > 0 ? text : `\n[the rest was not kept: more than ${most} bytes]\n`)

@@ -18,16 +18,16 @@ export type ScriptRun = Pick<Provisioning, 'codebase' | 'environment' | 'tree' |
   readonly timeoutMs?: number
 }
 
-/** Runs `worktree.setup` if it may; what it prints is kept, and its end is shown when it fails. */
+/** Runs `worktree.setup` if allowed; logs its output, and shows the end of it if it fails. */
 export const runSetup = (context: IsolationContext, run: ScriptRun): Promise<ScriptsRun> =>
   runScripts(context, run, 'setup')
 
-/** Runs `worktree.teardown` if it may, in the tree that is about to go. */
+/** Runs `worktree.teardown` if allowed, in the tree to be removed. */
 export const runTeardown = (context: IsolationContext, run: ScriptRun): Promise<ScriptsRun> =>
   runScripts(context, run, 'teardown')
 
 export type ScriptsRun = {
-  /** False when there are none, or they may not run; then a notice says why. */
+  /** False if there are none, or they aren't allowed (a notice says why). */
   readonly ran: boolean
   readonly notices: readonly Notice[]
 }
@@ -60,7 +60,7 @@ const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Scrip
   return { ran: true, notices: await leftRunning(context, environment, kind) }
 }
 
-/** A script that failed leaves nothing running, however it put it into the background. */
+/** A failed script leaves nothing running, not even in the background. */
 const endAll = async (
   { clock }: Pick<IsolationContext, 'clock'>,
   mark: RunMark,
@@ -84,7 +84,7 @@ const endAll = async (
   })
 }
 
-/** A server for the agent, perhaps: it stays, and whoever made or removes the worktree is told. */
+/** Perhaps a server for the agent: it stays, and a notice names it at creation and removal. */
 export const leftRunning = async (
   { home }: Pick<IsolationContext, 'home'>,
   { id }: Pick<IsolatedEnvironment, 'id'>,

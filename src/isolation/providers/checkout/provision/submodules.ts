@@ -29,8 +29,8 @@ import { rememberTags } from '../look/fetched-tags.ts'
 import type { Provisioning } from './provisioning.ts'
 
 /**
- * Fetches the submodules that are not there yet, and those alone: in a worktree that is in use, `git submodule update`
- * would move the others away from what somebody has checked out in them.
+ * Fetches only the missing submodules: in a worktree that is in use, `git submodule update` would move the others away
+ * from what someone has checked out in them.
  */
 export const fetchSubmodules = async (
   context: IsolationContext,
@@ -47,16 +47,16 @@ export const fetchSubmodules = async (
       ? [...wanted.notices, ...(await bringBaseSubmodules(context, provisioning, wanted.paths))]
       : await bringAll(context, provisioning, tree, wanted)
   } finally {
-    // Also of those that came before one that could not be fetched.
+    // Including those fetched before one that failed.
     for (const { dir } of await submoduleDirs(tree.gitDir)) if (!before.has(dir)) await rememberTags(context, dir)
   }
 }
 
 type Unfetched = {
   readonly paths: readonly string[]
-  /** None is left out: git may decide by itself which of them are active. */
+  /** None is left out: git may decide which of them are active. */
   readonly isAll: boolean
-  /** One that is there with its git directory in the record. It may lack submodules of its own. */
+  /** Already there, with its git directory in the record. It may lack submodules of its own. */
   readonly fetched: readonly Tree[]
   readonly notices: readonly Notice[]
 }
@@ -85,7 +85,7 @@ const bringAll = async (
   return all
 }
 
-/** A gitlink without `.gitmodules` is an accident that git itself cannot resolve: such trees stay as they are. */
+/** Even git can't resolve a gitlink without `.gitmodules`: leave such trees as they are. */
 const unfetched = async (
   context: Pick<IsolationContext, 'git'>,
   { signal, tree: top }: Provisioning,
@@ -100,7 +100,7 @@ const unfetched = async (
   for (const { path, bytes } of listed) {
     const raw = toRaw(bytes)
     if ((await unlessMissing(lstat(bytesBelow(tree.path, `${raw}/.git`)))) !== undefined) {
-      // One whose `.git` leads nowhere has nothing that could be fetched into it.
+      // Nothing can be fetched into one whose `.git` leads nowhere.
       const inner = await submoduleTree(tree, raw).catch(() => undefined)
       if (inner !== undefined && isInside(await realpath(top.gitDir), inner.gitDir)) fetched.push(inner)
       continue
@@ -123,15 +123,15 @@ const whyNotFetch = async (
   if (!isPlain && (await unlessMissing(lstat(bytesBelow(tree.path, path)))) !== undefined) {
     return { kind: 'something-else' }
   }
-  // Git would check out another commit in it, and what its HEAD alone holds would be left to its reflog.
+  // Git would check out another commit in it, leaving commits that only its HEAD has to the reflog.
   const isKnown = name !== undefined && (await readHead(join(tree.gitDir, 'modules', name))) !== undefined
   return isKnown ? { kind: 'repository-there' } : undefined
 }
 
 /**
- * A stranger's `.gitmodules` may name any address, one on our network or one that our credentials open. So only what
- * base has for the same path, under the same name and address, is fetched: over https, without credentials, redirects
- * or the submodules' own submodules. The rest stays empty and is named.
+ * A stranger's `.gitmodules` may name any address, even on our network or one our credentials open. So fetch only what
+ * base has at the same path, with the same name and address: over https, without credentials, redirects or nested
+ * submodules. The rest stays empty and is named.
  */
 const bringBaseSubmodules = async (
   context: IsolationContext,

@@ -16,11 +16,11 @@ export type ArchiveRequest = {
   readonly to: string
   /** Raw paths; a directory ends with `/`. */
   readonly ignored: readonly string[]
-  /** What nothing can hold: named. */
+  /** Can't be kept, only named. */
   readonly special: readonly Special[]
-  /** Names that git does not hold: kept whatever their size. */
+  /** Names that git refuses: kept regardless of size. */
   readonly refused: readonly string[]
-  /** Repositories inside the tree, and submodules with changes: kept whole. None of them inside another. */
+  /** Repositories inside the tree, and submodules with changes: kept whole. None is inside another. */
   readonly nested: readonly string[]
   /** Git's record of the tree: reflogs, refs, half-done operations, submodules' git directories. */
   readonly record: string
@@ -32,7 +32,7 @@ export type ArchiveRequest = {
 export type Archived = { readonly ignored: string[]; readonly nested: string[]; readonly leftOut: LeftOut[] }
 
 /**
- * What git must not hold (a mirror push would publish it) or cannot: ignored files, smallest first up to the limit,
+ * What git must not hold (a mirror push would publish it) or can't: ignored files, smallest first up to the limit,
  * nested repositories, git's own record. On disk when this resolves.
  */
 export const archiveBesideGit = async (request: ArchiveRequest): Promise<Archived> => {
@@ -68,7 +68,7 @@ export const archiveBesideGit = async (request: ArchiveRequest): Promise<Archive
   return { ignored: [...kept, ...request.refused], nested: [...nested], leftOut }
 }
 
-/** FIFOs, sockets and devices, each by its own name unless a directory that it is in is named already. */
+/** FIFOs, sockets and devices, each by name unless a directory above it is already named. */
 export const notKept = (special: readonly Special[], named: readonly LeftOut[] = []): LeftOut[] => {
   const shown = special.map(({ path, kind }) => ({ path: shownPath(path), reason: kind }))
   return shown.filter(
@@ -78,7 +78,7 @@ export const notKept = (special: readonly Special[], named: readonly LeftOut[] =
 
 type Survey = { path: string; size: number }[]
 
-/** Every ignored file below the listed entries, without what can be made again. */
+/** Every ignored file below the listed entries, except regenerable ones. */
 const surveyIgnored = async (request: ArchiveRequest, leftOut: LeftOut[]): Promise<Survey> => {
   const survey: Survey = []
   const regenerable = new Set(request.regenerable)
@@ -97,13 +97,13 @@ const surveyIgnored = async (request: ArchiveRequest, leftOut: LeftOut[]): Promi
     } else if (found.isFile() || found.isSymbolicLink()) survey.push({ path: plain, size: found.size })
     else leftOut.push({ path: shownPath(plain), reason: kindOf(found) })
   }
-  // A file that is ignored on its own may lie in one of them, too.
+  // A file that is itself ignored may be inside one of them.
   const isNested = (path: string): boolean => request.nested.some((one) => path.startsWith(`${one}/`))
   for (const path of request.ignored.filter((one) => !isNested(one))) await visit(path)
   return survey
 }
 
-/** Copies a directory whole: bytes, modes, links as links. Names stay bytes. `path` '' is the directory itself. */
+/** Copies a whole directory: bytes, modes, links as links. Names stay bytes. `path` '' is the directory itself. */
 export const copyTree = async (from: string, to: string, path: string, leftOut: LeftOut[]): Promise<void> => {
   const source = path === '' ? Buffer.from(from) : bytesBelow(from, path)
   const target = path === '' ? Buffer.from(to) : bytesBelow(to, path)
@@ -120,7 +120,7 @@ export const copyTree = async (from: string, to: string, path: string, leftOut: 
   await syncPath(target)
 }
 
-/** One file or link, with its mode; copy-on-write where the file system has it. Synced. */
+/** One file or link, with its mode; copy-on-write where supported. Synced. */
 export const copyEntry = async (from: string, to: string, path: string, leftOut: LeftOut[]): Promise<void> => {
   const source = bytesBelow(from, path)
   const target = bytesBelow(to, path)
@@ -141,7 +141,7 @@ const makeParents = async (to: string, path: string): Promise<void> => {
   await mkdir(slash < 0 ? Buffer.from(to) : bytesBelow(to, path.slice(0, slash)), { recursive: true, mode: 0o700 })
 }
 
-/** The names, too: every directory below, and the one that holds the archive itself. */
+/** Syncs names too: every directory below, and the one that holds the archive. */
 const syncDirectories = async (directory: string): Promise<void> => {
   const visit = async (path: Buffer): Promise<void> => {
     for (const entry of await readdir(path, { withFileTypes: true, encoding: 'buffer' })) {
@@ -155,5 +155,5 @@ const syncDirectories = async (directory: string): Promise<void> => {
 
 const strip = (path: string): string => trimEndOf(path, '/')
 const lastPart = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
-/** As `cleanup.restoreIgnoredMegabytes` counts them. */
+/** As counted by `cleanup.restoreIgnoredMegabytes`. */
 const megabytes = (bytes: number): number => Math.round(bytes / 1024 / 1024)

@@ -21,7 +21,7 @@ export type ToKeep = {
   readonly codebase: Codebase
   readonly environment: IsolatedEnvironment
   readonly tree: Tree
-  /** Undefined when the files are away: then only what git's record knows is kept. */
+  /** Undefined if the files are missing: then only what git's record has is kept. */
   readonly dirt: Dirt | undefined
   readonly fate: Pick<BranchFate, 'tip'>
 }
@@ -29,13 +29,13 @@ export type ToKeep = {
 export type KeptObjects = {
   readonly commit: Sha
   readonly dirty: boolean
-  /** Names that git does not hold. */
+  /** Names that git refuses. */
   readonly refused: readonly string[]
-  /** The commit of `holdNamed`; undefined where there are no tags to write again. */
+  /** The commit of `holdNamed`; undefined if there are no tags to recreate. */
   readonly tags: Sha | undefined
 }
 
-/** A commit that reaches everything: HEAD, the branch, what only reflogs know, index and files as trees. */
+/** A commit that reaches everything: HEAD, the branch, reflog-only commits, index and files as trees. */
 export const keepObjects = async (
   context: IsolationContext,
   save: ToKeep,
@@ -45,7 +45,7 @@ export const keepObjects = async (
   const tips = [...new Set([head, fate.tip].filter((sha) => sha !== undefined))]
   const kept = await save.checkout.tipsToKeep(context, save.codebase, tree)
   const named = together(await namedIn(context, tree, environment.branch, tips), await heldByRefs(context, tree))
-  // The agent's own git wrote its objects without syncing them. Older ones have long been on the disk.
+  // The agent's git doesn't sync its objects. Older ones have long been on disk.
   syncRecentObjects(tree.commonDir, environment.createdAt - hour)
   const held = await holdNamed(context, tree, named)
   const parents = [...new Set([...tips, ...kept, ...named.commits, ...(held === undefined ? [] : [held])])]
@@ -61,7 +61,7 @@ export const keepObjects = async (
   const tags = named.tags.size === 0 ? undefined : held
   const isEnough = snapshot === undefined && parents.length === 1 && !borrowsObjects(tree)
   if (isEnough && only !== undefined) return { commit: only, dirty, refused, tags }
-  // With the id no two points have the same objects: the pack of one can be given up without the other's.
+  // The id makes each point's objects unique: its pack can be deleted without affecting other points.
   const message = `restore point of ${environment.branch}\n\nindex/ is the index, work/ the files with their raw bytes.\n\nEnvironment: ${environment.id}\n`
   const by = author(context)
   const files = snapshot ?? (await writeSnapshot(context.git, tree, []))
@@ -108,7 +108,7 @@ const snapshotOf = async (
   ])
 }
 
-/** Submodules that are a file or a link now. The directory of any other belongs to its own repository. */
+/** Submodules replaced by a file or link. The directory of any other belongs to its own repository. */
 const filesInPlaceOf = async (tree: Tree, gitlinks: readonly string[]): Promise<string[]> => {
   const files: string[] = []
   for (const path of gitlinks) {
@@ -118,7 +118,7 @@ const filesInPlaceOf = async (tree: Tree, gitlinks: readonly string[]): Promise<
   return files
 }
 
-/** Of a missing tree only the index is known: it is the best guess of its files, too. */
+/** Only the index of a missing tree is known: it is also the best guess of its files. */
 const snapshotOfIndex = async (
   context: Pick<IsolationContext, 'git'>,
   tree: Tree,
@@ -138,7 +138,7 @@ const snapshotOfIndex = async (
   ])
 }
 
-/** The files as they lie there: raw bytes, no filters, no line-end conversion; a link is its target. */
+/** The files as they are: raw bytes, no filters, no line-end conversion; a link is its target. */
 const fileEntries = async (
   context: Pick<IsolationContext, 'git'>,
   tree: Tree,
@@ -148,7 +148,7 @@ const fileEntries = async (
   const there: TreePath[] = []
   for (const path of paths) {
     const found = await unlessMissing(lstat(bytesBelow(tree.path, path)))
-    // A directory, or a FIFO, where a file was: the file is gone, and what is there now is listed on its own.
+    // A directory or FIFO replaced the file: the file is gone, and its replacement is listed separately.
     if (found === undefined || !(found.isFile() || found.isSymbolicLink())) entries.push({ path, blob: undefined })
     else there.push(treePath(rawBytes(path)))
   }

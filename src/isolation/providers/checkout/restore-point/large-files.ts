@@ -16,12 +16,12 @@ import type { ToKeep } from './keep-objects.ts'
 import { sameBytes } from '../provision/same-content.ts'
 
 /*
- * Git holds a pointer to a file of Git LFS; its content is in LFS's own store, which `git lfs prune` clears without
- * regard to restore points. A checkout fills the file in only where the user has set LFS up for it. So a restore point
- * has a link to the content, which takes no room, and a restore lays the file itself.
+ * Git holds a pointer to a Git LFS file; the content is in LFS's own store, which `git lfs prune` clears regardless of
+ * restore points. A checkout fills in the file only if the user has set up LFS for it. So a restore point has a link to
+ * the content, which takes no space, and a restore writes the file itself.
  */
 
-/** Of the files that a checkout may not write as they are, those whose very bytes LFS has. */
+/** Files that a checkout may write differently but whose exact bytes LFS has. */
 export const keepLargeFiles = async (
   { git }: Pick<IsolationContext, 'git'>,
   { tree, dirt }: ToKeep,
@@ -40,7 +40,7 @@ export const keepLargeFiles = async (
   return kept
 }
 
-/** Of these files (raw paths), those whose very bytes LFS has. */
+/** Which of these files (raw paths) LFS has byte for byte. */
 export const filesInLargeStore = async (
   git: IsolationContext['git'],
   tree: Tree,
@@ -56,7 +56,7 @@ export const filesInLargeStore = async (
   return found
 }
 
-/** Undefined when LFS does not have it, or only in part. */
+/** Undefined if LFS doesn't have all of it. */
 const storedContent = async (
   { commonDir }: Tree,
   { oid, size }: Pick<Pointer, 'oid' | 'size'>,
@@ -66,7 +66,7 @@ const storedContent = async (
   return found?.isFile() === true && found.size === size ? content : undefined
 }
 
-/** The rest is kept as any other file. */
+/** The rest is kept as ordinary files. */
 export const withoutLarge = <T extends ToKeep>(save: T, largeFiles: readonly LargeFile[]): T => {
   if (save.dirt === undefined || largeFiles.length === 0) return save
   const large = new Set(largeFiles.map(({ path }) => path))
@@ -75,7 +75,7 @@ export const withoutLarge = <T extends ToKeep>(save: T, largeFiles: readonly Lar
 
 type Pointer = LargeFile & { readonly size: number }
 
-/** A pointer is about 130 bytes long. One with extensions, which convert the content, is longer and none of ours. */
+/** A pointer has about 130 bytes. One with extensions, which convert the content, is longer and not supported. */
 const pointersOf = async (
   git: IsolationContext['git'],
   tree: Tree,
@@ -99,7 +99,7 @@ const pointersOf = async (
 const maxPointerBytes = 200
 const pointer = /^version https:\/\/git-lfs\.github\.com\/spec\/v1\noid sha256:([0-9a-f]{64})\nsize (\d+)\n$/
 
-/** LFS never writes to a file of its store again. */
+/** LFS never rewrites a file in its store. */
 const linkOrCopy = async (from: string, to: string): Promise<void> => {
   try {
     await link(from, to)
@@ -111,7 +111,7 @@ const linkOrCopy = async (from: string, to: string): Promise<void> => {
   await syncPath(to)
 }
 
-/** After the checkout, which has laid either the file or its pointer. */
+/** After the checkout, which wrote either the file or its pointer. */
 export const restoreLargeFiles = async (
   tree: Tree,
   directory: string,

@@ -17,11 +17,11 @@ import { readUntrusted } from '../../../../process/files/read-untrusted.ts'
 import type { IsolationContext } from '../../../context.ts'
 
 /*
- * Git's record of a worktree names objects that may be held by nothing else: in its own refs and reflogs, in ORIG_HEAD,
- * FETCH_HEAD and their like, in the list of a rebase. Deleting the record leaves them to the next `git gc`.
+ * Git's record of a worktree may be all that names certain objects: in its own refs and reflogs, in ORIG_HEAD,
+ * FETCH_HEAD and the like, in a rebase's todo list. Without the record, the next `git gc` deletes them.
  */
 
-/** What the record or the branch's reflog names and nothing else holds. `at`: where to ask if the record is incomplete. */
+/** What only the record or the branch's reflog names. `at`: where to ask if the record is incomplete. */
 export const namedIn = async (
   { git }: Pick<IsolationContext, 'git'>,
   tree: Tree,
@@ -32,7 +32,7 @@ export const namedIn = async (
   const named = new Set(await idsIn(tree, branch))
   if (at === tree) {
     for (const { sha } of await privateRefs(git, tree)) named.add(sha)
-    // `git checkout --merge` brings a conflict back from these.
+    // `git checkout --merge` restores a conflict from these.
     const resolved = mayMention(join(tree.gitDir, 'index'), 'REUC') ? await resolvedConflicts(git, tree) : []
     for (const sha of resolved) named.add(sha)
   }
@@ -40,7 +40,7 @@ export const namedIn = async (
   return unreferencedObjects(git, at, [...named], except)
 }
 
-/** What its own refs lead to, and the other side of a merge or cherry-pick that is in progress, whatever else holds it. */
+/** What its own refs and the other side of a merge or cherry-pick in progress lead to, whatever else holds it. */
 export const heldByRefs = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree): Promise<NamedObjects> => {
   const named = new Set<string>((await privateRefs(git, tree)).map(({ sha }) => sha))
   for (const name of ['MERGE_HEAD', 'CHERRY_PICK_HEAD', 'REVERT_HEAD', 'REBASE_HEAD', 'NOTES_MERGE_PARTIAL']) {
@@ -56,7 +56,7 @@ export const together = (a: NamedObjects, b: NamedObjects): NamedObjects => ({
   others: [...new Map([...a.others, ...b.others].map((one) => [one.sha, one])).values()],
 })
 
-/** A commit whose tree holds tags, as the blobs of their content, and every other object that is not a commit. */
+/** A commit whose tree holds tags, as blobs of their content, and every other object that isn't a commit. */
 export const holdNamed = async (
   context: Pick<IsolationContext, 'git' | 'clock'>,
   repo: Repo,
@@ -79,7 +79,7 @@ export const author = ({ clock }: Pick<IsolationContext, 'clock'>): NewCommit['b
   at: clock(),
 })
 
-/** Before the refs that lead to them come back. */
+/** Call before restoring the refs to them. */
 export const bringTags = async (
   context: Pick<IsolationContext, 'git'>,
   repo: Repo,
@@ -95,7 +95,7 @@ export const bringTags = async (
   })
 }
 
-/** Every object id in the files of git's record, and in the reflog of the branch. */
+/** Every object id in the files of git's record and in the branch's reflog. */
 const idsIn = async (tree: Tree, branch: string | undefined): Promise<ReadonlySet<string>> => {
   const found = new Set<string>()
   const take = (text: string, pattern = wholeIds): void => {
@@ -120,5 +120,5 @@ const idsIn = async (tree: Tree, branch: string | undefined): Promise<ReadonlySe
 const withoutIds: ReadonlySet<string> = new Set(['modules', 'objects', 'lfs', 'annex'])
 
 const wholeIds = /\b([0-9a-f]{40}(?:[0-9a-f]{24})?)\b/g
-/** `pick 1a2b3c4 subject`: git shortens the ids in the list of a cherry-pick or revert. */
+/** `pick 1a2b3c4 subject`: git abbreviates ids in a cherry-pick's or revert's list. */
 const abbreviatedIds = /^[a-z]+ (?:-[cC] )?([0-9a-f]{4,39})\b/gm

@@ -7,9 +7,9 @@ import { trimEndOf } from '../../../../domain/trim-end.ts'
 import { createTimeSlice } from '../../../../process/time-slice.ts'
 
 export type Skip = {
-  /** Raw paths that a checkout makes executable. Undefined: git tells where a file differs in that. */
+  /** Raw paths that a checkout makes executable. Undefined: git itself shows files that differ. */
   readonly executable: ReadonlySet<string> | undefined
-  /** Raw paths that are kept whole, with their modes. */
+  /** Raw paths kept whole, with their modes. */
   readonly whole: readonly string[]
   /** Raw paths that git ignores; a directory ends with `/`. */
   readonly ignored: readonly string[]
@@ -17,7 +17,7 @@ export type Skip = {
   readonly regenerable: readonly string[]
 }
 
-/** What git records of a mode is one bit, and of an empty directory nothing. */
+/** Git records one bit of a mode, and no empty directories. */
 export const readPermissions = async (root: string, skip: Skip): Promise<Permissions> => {
   const umask = process.umask()
   const modes: Record<string, number> = {}
@@ -46,7 +46,7 @@ export const readPermissions = async (root: string, skip: Skip): Promise<Permiss
   return { umask, modes, emptyDirectories }
 }
 
-/** As a program makes a file that does not ask for anything else, a checkout by git included. */
+/** The default mode of a file created by any program, including git's checkout. */
 const usualMode = (mode: number, umask: number): number => ((mode & 0o100) === 0 ? 0o666 : 0o777) & ~umask
 
 const skipper = ({ whole, ignored, regenerable }: Skip): ((path: string) => boolean) => {
@@ -64,7 +64,7 @@ const isAtOrBelow = (path: string, entries: ReadonlySet<string>): boolean => {
   return false
 }
 
-/** Over files that were just laid: those that are not named have the mode that this process gives them. */
+/** For newly written files: those not in `modes` have this process's default mode. */
 export const applyPermissions = async (
   root: string,
   { umask, modes, emptyDirectories }: Permissions,
@@ -75,7 +75,7 @@ export const applyPermissions = async (
     mkdirSync(at(root, path), { recursive: true })
   }
   if (umask !== process.umask()) await applyUmask(root, umask)
-  // Inner ones first: a directory may come back without the right to enter it.
+  // Inner ones first: a restored directory may not be enterable.
   for (const path of Object.keys(modes).sort().toReversed()) {
     if (slice.isOver()) await slice.next()
     const found = unlessMissingSync(() => lstatSync(at(root, withoutSlash(path))))
@@ -84,7 +84,7 @@ export const applyPermissions = async (
   }
 }
 
-/** The environment was private to its user, or shared with a group, as a whole. */
+/** The whole environment was private to its user, or shared with a group. */
 const applyUmask = async (root: string, umask: number): Promise<void> => {
   const slice = createTimeSlice()
   const visit = async (path: string): Promise<void> => {

@@ -10,17 +10,17 @@ import { joinTreePath } from '../../../../git/tree-path.ts'
 import type { IsolationContext } from '../../../context.ts'
 
 /**
- * Undoes every conversion of a checkout: each file gets the bytes of its blob, which a restore point has where they were
- * the bytes on disk. What attributes and configuration say may have changed since the removal.
+ * Undoes every conversion of a checkout: each file gets its blob's bytes, which a restore point has if they were the
+ * bytes on disk. Attributes and configuration may have changed since the removal.
  */
 export const restoreRawBytes = async (
   { git }: Pick<IsolationContext, 'git'>,
   tree: Tree,
   { contents: { largeFiles, dirty, converted } }: RestorePoint,
 ): Promise<void> => {
-  // A point of an earlier version left these bytes to the checkout.
+  // Points of earlier versions left these bytes to the checkout.
   if (largeFiles === undefined) return
-  // Those are written from the snapshot afterwards.
+  // These are written from the snapshot later.
   const later = new Set(dirty ? converted : [])
   const files = (await convertedFiles(git, tree)).filter(({ bytes }) => !later.has(toRaw(bytes)))
   const byBlob = Map.groupBy(files, ({ sha }) => sha)

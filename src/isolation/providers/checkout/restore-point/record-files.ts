@@ -3,19 +3,19 @@ import { basename, join } from 'node:path'
 import { unlessMissing } from '../../../../domain/missing.ts'
 import { tagsFile } from '../look/fetched-tags.ts'
 
-/** Every file of git's record of a tree, by its name below it. */
+/** Every file of git's record of a tree, as a relative path. */
 export const recordFiles = async (adminDir: string, below = ''): Promise<string[]> => {
   const found: string[] = []
   for (const entry of await readdir(join(adminDir, below), { withFileTypes: true })) {
     const name = below === '' ? entry.name : `${below}/${entry.name}`
-    // Submodules' git directories are saved whole and may have thousands of files; their HEADs speak for them.
+    // Submodules' git directories are saved whole and may have thousands of files; their HEADs suffice.
     if (entry.isDirectory() && entry.name !== 'objects') found.push(...(await recordFiles(adminDir, name)))
     else if (entry.isFile()) found.push(name)
   }
   return found
 }
 
-/** Has git begun to delete it? It goes file by file, in no order that one could rely on. */
+/** False once git begins deleting it, which goes file by file, in no fixed order. */
 export const areAllThere = async (adminDir: string, files: readonly string[]): Promise<boolean> => {
   if (files.length === 0) return false
   for (const name of files) if ((await unlessMissing(lstat(join(adminDir, name)))) === undefined) return false
@@ -23,9 +23,9 @@ export const areAllThere = async (adminDir: string, files: readonly string[]): P
 }
 
 /**
- * Changes with every commit, ref and operation in the tree and its submodules, also with those that leave no trace in
- * the files. Not with an index, which `git status` rewrites (of a split one it renews the time), nor with what ties the
- * record to its directory, nor with the tags that a remote told us of.
+ * Changes with every commit, ref and operation in the tree and its submodules, even those that leave no trace in the
+ * files. Ignores the index, which `git status` rewrites (for a split one it renews the time), the files that tie the
+ * record to its directory, and the tags that a remote reported.
  */
 export const recordStamp = async (adminDir: string): Promise<string> => {
   const lines: string[] = []

@@ -8,7 +8,7 @@ import type { IsolationContext } from '../../../context.ts'
 import { locked } from '../../../lock/locked.ts'
 import { repoOf } from '../../../codebases/repo-of.ts'
 
-/** The saved settings of a branch: of the one that HEAD was on, or of the environment's own. */
+/** The saved settings of a branch: the one HEAD was on, or the environment's own. */
 export const settingsFor = (
   { contents: { head, environment, branchSettings, ownBranchSettings } }: RestorePoint,
   branch: string,
@@ -20,8 +20,8 @@ export const settingsFor = (
       : undefined
 
 /**
- * HEAD was on another branch than the environment's own, which may have gone with its environment: it comes back where
- * it stood, with its settings. One that is there again stays as it is.
+ * HEAD was on another branch than the environment's own, which may have been deleted with it: restores that at its
+ * commit, with its settings. If it exists again, it stays as it is.
  */
 export const bringOwnBranch = async (
   context: IsolationContext,
@@ -54,7 +54,7 @@ const bring = async (
   if (blocked !== undefined) {
     return [{ kind: 'own-branch-not-restored', branch, tip, why: { kind: 'blocked', by: blocked } }]
   }
-  // Written down first: a restore that fails after this takes it back.
+  // Record it first, so that a restore that fails later undoes it.
   await context.store.journal.advance(entryId, { data: { ownBranch: { name: branch, tip } } })
   const made = await updateRefs(context.git, repo, [{ create: `refs/heads/${branch}`, to: tip }], {
     reason: 'coppice: restored',
@@ -67,6 +67,6 @@ const bring = async (
   return [{ kind: 'own-branch-restored', branch }]
 }
 
-/** Git keeps branches as files, so `a/b` can exist neither beside `a` nor beside `a/b/c`. */
+/** Git keeps branches as files, so `a/b` can't coexist with `a` or `a/b/c`. */
 export const blockerOf = (branch: string, names: readonly string[]): string | undefined =>
   names.find((name) => name.startsWith(`${branch}/`) || branch.startsWith(`${name}/`))

@@ -11,8 +11,8 @@ import type { IsolationContext } from '../../../context.ts'
 import { copyTree } from './archive.ts'
 
 /**
- * Whatever differs between what was checked out (`head`) and the snapshot's `work/` is written byte for byte, or taken
- * away. A file whose content the repository has lost is named; the others come back all the same.
+ * Writes or deletes, byte for byte, whatever differs between the checkout (`head`) and the snapshot's `work/`. A file
+ * whose content the repository has lost is named; the others are restored.
  */
 export const restoreFiles = async (
   context: Pick<IsolationContext, 'git'>,
@@ -35,7 +35,7 @@ export const restoreFiles = async (
   }
   const changed = [...work].filter(([path, { sha, mode }]) => {
     const old = before.get(path)
-    // A file that git converts has other bytes on disk than in the commit, even where the commit has these.
+    // A converted file's bytes on disk differ from the commit's, even if the commit has these.
     return mode !== '160000' && (old?.sha !== sha || old.mode !== mode || converted.has(path))
   })
   const wanted = Map.groupBy(changed, ([, { sha }]) => sha)
@@ -68,7 +68,7 @@ const layFile = async (
 
 export const parentOf = (path: string): string => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '')
 
-/** Lays saved files into the tree, never over one that is there, and names those that are not among the saved. */
+/** Copies saved files into the tree, never over existing ones, and names those missing from the restore point. */
 export const restoreIgnored = async (
   from: string,
   tree: Tree,

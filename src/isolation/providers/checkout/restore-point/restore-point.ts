@@ -27,14 +27,14 @@ import { outermost } from '../look/repositories-inside.ts'
 import { author } from './named-by-record.ts'
 
 export type ToSave = ToKeep & {
-  /** The operation's id: reconciliation finds an unfinished point by it. */
+  /** The operation's id: recovery finds an unfinished point by it. */
   readonly id: string
 }
 
 const refOf = (id: string): string => `refs/coppice/restore/${id}`
 const day = 24 * 60 * 60 * 1000
 
-/** Everything the environment holds, on disk before this resolves. Without it there is no removal. */
+/** Everything the environment holds, on disk before this resolves. Nothing is removed without it. */
 export const writeRestorePoint = async (context: IsolationContext, given: ToSave): Promise<RestorePoint> => {
   const { environment, codebase, id } = given
   const directory = restoreDirectory(context, id)
@@ -77,7 +77,7 @@ const madeOnOf = async (
   return madeOn === undefined ? {} : { madeOn }
 }
 
-/** Of a clone whose directory is away: the commits that the repository holds for it, and the names that they had. */
+/** For a clone whose directory is missing: the commits that the repository holds for it, and their names. */
 export const writePointOfHeld = async (
   context: IsolationContext,
   given: Pick<ToSave, 'codebase' | 'environment' | 'id'> & { readonly held: HeldForMissing },
@@ -109,7 +109,7 @@ export const writePointOfHeld = async (
   return recordPoint(context, given, { commit, contents })
 }
 
-/** On disk beside git and held by a ref before the row says so. */
+/** Writes the files and the ref before the row. */
 const recordPoint = async (
   context: IsolationContext,
   { environment, codebase, id }: Pick<ToSave, 'codebase' | 'environment' | 'id'>,
@@ -128,7 +128,7 @@ const recordPoint = async (
     commit,
     contents,
   }
-  // Readable without the database, too.
+  // Readable even without the database.
   await writeDurably(join(directory, 'point.json'), `${JSON.stringify(point, undefined, 2)}\n`)
   await syncDirectory(directory)
   const made = await updateRefs(context.git, repoOf(codebase), [{ update: point.ref, to: commit, from: undefined }], {
@@ -143,14 +143,14 @@ const recordPoint = async (
   return point
 }
 
-/** Whether the repository still holds what the point stands for. */
+/** Whether the repository still holds the point's commit. */
 export const isRestorable = async (
   context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   point: RestorePoint,
 ): Promise<boolean> => (await readRef(context.git, repoOf(codebase), point.ref))?.sha === point.commit
 
-/** Takes a point away: of a removal that did not happen, or one whose time is over. Doing it twice is doing it once. */
+/** Deletes the point of a removal that didn't happen, or an expired one. Idempotent. */
 export const discardRestorePoint = async (
   context: Pick<IsolationContext, 'store' | 'git' | 'home'>,
   codebase: Codebase,
@@ -172,7 +172,7 @@ export const discardRestorePoint = async (
 
 const ownerOf = (id: string): string => `coppice restore point ${id}`
 
-/** All that the work added. What the default branch has is borrowed by the repository's own branches as well. */
+/** Everything that the work added. The repository's own branches borrow what the default branch has, too. */
 const keepBorrowed = async (
   context: Pick<IsolationContext, 'git' | 'home'>,
   { codebase, environment, id }: Pick<ToSave, 'codebase' | 'environment' | 'id'>,
@@ -195,13 +195,13 @@ const archive = async (
   const untracked = (dirt?.untracked ?? []).filter((path) => path.endsWith('/')).map((path) => path.slice(0, -1))
   const repositories = dirt?.repositories ?? []
   const submodules = [...(dirt?.submodules ?? []).map(({ path }) => path), ...(dirt?.convertedSubmodules ?? [])]
-  // Also one without work of its own: its remote-tracking refs may be all that holds what the remote has deleted since.
+  // Even without own work: its remote-tracking refs may be all that holds what the remote has since deleted.
   const kept = repositories.map(({ path }) => path)
   return archiveBesideGit({
     from: tree.path,
     to,
     record: tree.gitDir,
-    // Of a clean tree without flags the index says nothing that HEAD does not.
+    // If the tree is clean and has no index flags, the index adds nothing to HEAD.
     withoutIndex: dirt !== undefined && !isDirty(dirt) && dirt.skippedButThere === undefined,
     ignored: dirt?.ignored ?? [],
     special: dirt?.special ?? [],
@@ -217,7 +217,7 @@ const permissionsOf = async (
   { tree, dirt }: ToSave,
   { nested }: Archived,
 ): Promise<Pick<RestoreContents, 'modes' | 'permissions'>> => {
-  // The files are missing: there is nothing to look at.
+  // The files are missing.
   if (dirt === undefined) return { modes: {} }
   const { modes, ...permissions } = await readPermissions(tree.path, {
     executable: await executableFiles(git, tree),

@@ -11,11 +11,11 @@ import type { IsolationContext } from '../../../context.ts'
 import { parentOf } from './restore-files.ts'
 
 /*
- * A sparse checkout, or files with `skip-worktree` set, come back with the index and git's record. What is left to do
- * is to take away the files that were not there.
+ * A sparse checkout, or files with `skip-worktree` set, are restored with the index and git's record. What remains is
+ * to delete the files that weren't there.
  */
 
-/** First of all: the patterns of the main working tree must not decide which files are laid. */
+/** Call first: the main working tree's patterns must not decide which files are written. */
 export const makeFull = async (
   context: Pick<IsolationContext, 'git'>,
   tree: Tree,
@@ -33,7 +33,7 @@ export const takeSkippedAway = async (
   tree: Tree,
   { contents: { skippedButThere } }: RestorePoint,
 ): Promise<void> => {
-  // A point of an earlier version does not say which were there.
+  // Points of earlier versions don't say which existed.
   if (skippedButThere === undefined) {
     if (await isSparse(tree)) await reapplySparse(context.git, tree)
     return
@@ -53,7 +53,7 @@ export const takeSkippedAway = async (
 const isSparse = async (tree: Tree): Promise<boolean> =>
   (await unlessMissing(lstat(join(tree.gitDir, 'info/sparse-checkout')))) !== undefined
 
-/** A restored link in place of a directory may lead anywhere: nothing is deleted through one. */
+/** Never delete through a restored link in place of a directory: it may lead anywhere. */
 const realDirectories = (root: string): ((path: string) => Promise<boolean>) => {
   const known = new Map<string, boolean>([['', true]])
   const isReal = async (path: string): Promise<boolean> => {
@@ -72,7 +72,7 @@ const removeEmptyParents = async (root: string, path: string): Promise<void> => 
     try {
       await rmdir(bytesBelow(root, parent))
     } catch {
-      // Not empty: neither are those above it.
+      // Not empty: neither are its parents.
       return
     }
   }

@@ -17,8 +17,8 @@ import { restoreRawBytes } from './raw-files.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
 
 /**
- * Submodules' git directories lay in the old record, and with them perhaps the only copy of a commit. They come back
- * into the new record; each is told where its files are now, and its files are laid from its own index.
+ * Submodules' git directories were in the old record, perhaps with the only copy of a commit. Restores them into the
+ * new record, points each to its files' new place, and writes the files from its own index.
  */
 export const restoreSubmodules = async (
   context: Pick<IsolationContext, 'git'>,
@@ -49,8 +49,8 @@ export const restoreSubmodules = async (
       continue
     }
     await writeConfigFile(context.git, config, 'core.worktree', directory)
-    // What was kept whole is back, and has a `.git` if it had one. Elsewhere a file, or files of the tree itself, may
-    // have taken the submodule's place: then its git directory is all that comes back.
+    // What was kept whole is back, with a `.git` if it had one. Elsewhere a file, or files of the tree itself, may have
+    // replaced the submodule: then only its git directory is restored.
     const belongs = isKept(path) ? await hasGit(directory) : gitlinks.has(path) && (await makeDirectory(tree, path))
     if (!belongs) continue
     replaceFileSync(join(directory, '.git'), `gitdir: ${module}\n`)
@@ -69,7 +69,7 @@ const gitlinksOf = async (context: Pick<IsolationContext, 'git'>, tree: Tree): P
 const hasGit = async (directory: string): Promise<boolean> =>
   (await unlessMissing(lstat(join(directory, '.git')))) !== undefined
 
-/** False where something else is in its place. */
+/** False if something else is in its place. */
 const makeDirectory = async (tree: Tree, path: string): Promise<boolean> => {
   const raw = toRaw(Buffer.from(path))
   if ((await unlessMissing(lstat(bytesBelow(tree.path, raw)))) === undefined) {
