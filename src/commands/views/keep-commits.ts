@@ -89,10 +89,7 @@ const refspec = (tip: UnpushedTip, name: string): string => {
   }
 }
 
-/**
- * Remote-tracking refs hold only commits, so they can't prove that anything else was pushed. Delete it here once
- * pushed.
- */
+/** Remote-tracking refs can only prove that commits were pushed. Delete anything else here once pushed. */
 const pushRefs = (submodule: UnpushedSubmodule, all: readonly string[]): Way => {
   const git = gitOf(submodule)
   const refs = all.slice(0, mostRefs)
