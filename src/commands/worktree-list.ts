@@ -33,7 +33,7 @@ const run = async (call: Call): Promise<ListResult> => {
   }
 }
 
-/** Records what was found: a vanished directory becomes missing, one that came back active again. */
+/** Records what was found: a vanished directory makes it missing, a returned one active again. */
 const recorded = async (
   context: Pick<IsolationContext, 'store'>,
   facts: EnvironmentFacts,
@@ -66,7 +66,7 @@ const toText = ({ codebase, environments, limit }: ListResult, view: View): stri
 const elsewhere = ({ chat, commandText }: View): string =>
   chat === true ? `this conversation's path: ${commandText('status')}` : `paths: ${commandText('worktree list --json')}`
 
-/** 80 columns fit what users decide by, but not the paths. */
+/** 80 columns fit what users need to decide, but not the paths. */
 const fit = { drop: ['PATH', 'ACTIVE'], cut: ['BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'USED BY'] }
 
 const rowOf = (facts: EnvironmentFacts, view: View): Cell[] => {

@@ -30,7 +30,7 @@ export type Conversations = {
   stop(graceMs: number): Promise<{ finished: number; left: number }>
   /** `/stop`: ends the conversation's run and every process that it or an earlier one started. */
   stopRun(key: ConversationKey): Promise<Stopped>
-  /** Another process of this home may have recorded something: check now. */
+  /** Call if another process of this home may have recorded something. */
   wake(): void
 }
 
@@ -83,7 +83,7 @@ export const createConversations = (
     const key = { platform, conversationId }
     const limit = createRunLimit(settings.runMinutes * 60_000, () => cancel.abort('time-limit'))
     const whileWaiting: WhileWaiting = (wait, onFull) => {
-      // What it waits for won't come, or comes too late.
+      // The answer won't come, or comes too late.
       if (!isWorking()) cancel.abort('shutdown')
       return limit.pausedFor(() => (place === undefined ? wait() : place.whileWaiting(wait, { signal, onFull })))
     }

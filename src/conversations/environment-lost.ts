@@ -14,7 +14,7 @@ export const createOnEnvironmentLost =
   async (store, lost) => {
     for (const { id, platform, conversationId } of lost.conversations) {
       await store.sessions.end(id, `worktree ${lost.how}`, speaker.isolation.clock())
-      // Whoever asked by command sees its reply. A closed conversation didn't ask, so it is notified here.
+      // The command's reply tells who asked. A closed conversation didn't ask, so it is notified here.
       if (id === lost.askedBy && lost.trigger !== 'closed') continue
       await recordReplies(speaker, store, { platform, conversationId, inboxId: undefined }, [
         { key: `lost:${lost.environment.id}`, role: 'system', text: noticeOf(lost) },

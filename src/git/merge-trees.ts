@@ -32,8 +32,8 @@ export const mergeTrees = async (
 }
 
 /**
- * These merges must prove something by comparing text: no attributes of the user or a commit, and only git's own
- * default driver. With `merge=union` or `merge=ours` a change that base never got would vanish.
+ * Only comparing text proves anything: use no attributes of the user or a commit, and no default driver but git's own.
+ * With `merge=union` or `merge=ours` a change that base never got would vanish.
  */
 const settings: readonly Setting[] = [
   ['core.attributesFile', '/dev/null'],

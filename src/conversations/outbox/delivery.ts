@@ -1,6 +1,6 @@
 import type { IncomingMessage, MessageDetails, Role } from '../../domain/message.ts'
 
-/** What a platform implements so that conversations can be answered. Nothing here knows any platform. */
+/** Implemented by each platform to deliver replies. Nothing here depends on a specific platform. */
 export type Delivery = {
   readonly platform: string
   /** Maximum length of a message in characters; undefined: unlimited. */

@@ -105,7 +105,7 @@ const noteOf = (text: string, more = ''): FileNote => ({
   print: hashOf(`note\0${text}\0${more}`),
 })
 
-/** A device's change without a write. */
+/** Files only: a device's change by itself. */
 const stampsOf = (file: string): string => {
   try {
     const stat = statSync(file)

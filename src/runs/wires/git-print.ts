@@ -9,7 +9,7 @@ import { hashOf } from './git-config-file.ts'
 export type Printer = {
   /** For a link, its target's name: that is what was written. */
   readonly file: (path: string) => string | undefined
-  /** A link's content; undefined if not a link. */
+  /** The content of a link's target; undefined if not a link. */
   readonly target: (path: string) => string | undefined
 }
 
