@@ -8,7 +8,7 @@ export type Asker = {
   readonly before: () => void
 }
 
-/** Asks once on a terminal whether the repository's own commands may run. Anything but yes is no. */
+/** Asks on a terminal whether the repository's own commands may run. Anything but yes means no. */
 export const createApprove =
   ({ input, output, signal, before }: Asker) =>
   async ({ codebase, commands, forks }: ApprovalQuestion): Promise<boolean> => {

@@ -6,7 +6,7 @@ import { readPlatformSettings, secretsOf } from '../platforms/settings.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { passwordsIn } from '../process/redaction/secret-names.ts'
 
-/** Says so when other users can read a `config.yaml` that holds secrets. */
+/** Warns if other users can read a `config.yaml` that holds secrets. */
 export const exposedSecrets = ({
   home,
   settings: { databaseUrl = '' },

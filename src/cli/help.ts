@@ -3,15 +3,15 @@ import { sentence } from '../domain/words.ts'
 import { commands, globalOptions, groups } from './table.ts'
 import { type Paint, wrapped } from '../commands/views/view.ts'
 
-/** What help is written on. */
+/** How help is rendered. */
 export type Sheet = { readonly paint: Paint; readonly columns: number }
 
-/** Help is the table, read out. */
+/** Generated from the table. */
 export const helpFor = (row: CommandWords, sheet: Sheet): string => {
   const { paint, columns } = sheet
   const called = `coppice ${row.name}`
   return [
-    // Painted after it was broken into lines: colour has no width.
+    // Painted after wrapping: colour codes have no width.
     paint('bold', called) + wrapped(`${called} ${row.usage}`.trimEnd(), columns, 4).slice(called.length),
     '',
     wrapped(sentence(row.summary), columns, 0),
@@ -41,7 +41,7 @@ export const overview = (sheet: Sheet, group?: string): string =>
         `Run \`coppice ${group} <command> --help\` for options and examples.`,
       ].join('\n')
 
-/** The commands whose names begin so, under a title. */
+/** The commands with this prefix, under a title. */
 const titled = (called: string, summary: string, prefix: string, sheet: Sheet): string[] => {
   const rows = commands.filter(({ hidden, name }) => hidden !== true && name.startsWith(prefix))
   const longest = Math.max(...rows.map(({ name }) => name.length))
@@ -67,7 +67,7 @@ const optionsOf = (title: string, options: Readonly<Record<string, OptionRow>>, 
   return ['', sheet.paint('bold', title), ...lines]
 }
 
-/** A name and what is to be said about it, which goes on below itself and not below the name. */
+/** A name and its description, whose other lines are indented past the name. */
 const described = (name: string, summary: string, { paint, columns }: Sheet, style?: 'cyan'): string => {
   const head = `  ${name}  `
   const text = wrapped(head + summary, columns, head.length)

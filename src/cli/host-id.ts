@@ -4,7 +4,7 @@ import { AppError } from '../domain/errors.ts'
 import { makeDirectorySync } from '../process/files/make-directory.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 
-/** Makes the home, private from its first moment, and answers its real path: records hold real paths. */
+/** Creates the home, private from the start, and returns its real path: records hold real paths. */
 export const prepareHome = (home: string, onMade: (home: string) => void = () => undefined): string => {
   try {
     const made = makeDirectorySync(home)
@@ -19,12 +19,12 @@ export const prepareHome = (home: string, onMade: (home: string) => void = () =>
   }
 }
 
-/** The id of this host, kept in the home. Two processes that start together for the first time agree on one. */
+/** This host's ID, kept in the home. Two processes starting together for the first time agree on one. */
 export const hostId = (home: string, random: () => string): string => {
   const path = join(home, 'host')
   const kept = read(path)
   if (kept !== undefined) return kept
-  // By a link, which fails when the name is there: no reader ever sees half a file, and the first one wins.
+  // With a link, which fails if the name exists: no reader sees half a file, and the first one wins.
   const own = `${path}.${random()}`
   try {
     writeFileSync(own, `${random()}\n`, { mode: 0o600, flag: 'wx' })

@@ -1,10 +1,10 @@
 import { closeSync, renameSync, statSync, writeSync } from 'node:fs'
 import { openLogSync } from '../process/files/replace-file.ts'
 
-/** Old lines are kept once over: the file and its predecessor stay under 10 MB together. */
+/** Rotated once: the file and its predecessor stay under 10 MB together. */
 const most = 5 * 1024 * 1024
 
-/** Appends lines to a private file; nothing is made or opened before the first line. */
+/** Appends lines to a private file, which is created with the first line. */
 export const appendToLog =
   (path: string) =>
   (line: string): void => {

@@ -4,7 +4,7 @@ import { chatOnly } from '../commands/table.ts'
 import { type CliRow, commands, globalOptions } from './table.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
-/** Which command of the command line, with which words and options. */
+/** The command, with its arguments and options. */
 export const parse = (argv: readonly string[]): Parsed<CliRow> => parseWith(grammar, argv)
 
 const grammar: Grammar<CliRow> = {

@@ -2,9 +2,9 @@ import type { Clock } from '../domain/clock.ts'
 import { printable } from '../commands/views/view.ts'
 
 export type Progress = {
-  /** What we are waiting for from now on. */
+  /** What we are waiting for now. */
   readonly say: (message: string) => void
-  /** Takes the line away; what is said later starts anew. */
+  /** Removes the line; the next message starts over. */
   readonly clear: () => void
 }
 
@@ -13,13 +13,13 @@ export type ProgressOptions = {
   readonly isTerminal: boolean
   readonly columns: () => number
   readonly clock: Clock
-  /** Only what takes longer is shown: 1 s. */
+  /** Minimum wait to show (default: 1 s). */
   readonly afterMs?: number
 }
 
 /**
- * One line on standard error that says what is being waited for, once it has taken a second. On a terminal it is
- * redrawn and taken away in the end; elsewhere each message is a line of its own.
+ * One line on standard error with what we are waiting for, after a second. On a terminal it is redrawn and finally
+ * removed; elsewhere each message is a line.
  */
 export const createProgress = ({ write, isTerminal, columns, clock, afterMs = 1000 }: ProgressOptions): Progress => {
   let timer: NodeJS.Timeout | undefined
@@ -46,7 +46,7 @@ export const createProgress = ({ write, isTerminal, columns, clock, afterMs = 10
   }
   return {
     say: (next) => {
-      // The same phase with another number is no new wait: a clone says its percentage many times a second.
+      // A new number isn't a new wait: a clone reports its percentage many times a second.
       const goesOn = message !== '' && phase(next) === phase(message)
       message = next
       if (goesOn) return

@@ -32,7 +32,7 @@ import { withFullStop } from '../domain/words.ts'
 import { remedySentence } from '../commands/views/remedy.ts'
 import { asProgram, type Paint, plain, printable, type View } from '../commands/views/view.ts'
 
-/** The outside of a command line: what it was called with and where its words go. */
+/** The process around a command line: its arguments and outputs. */
 export type Terminal = {
   readonly argv: readonly string[]
   readonly cwd: () => string
@@ -42,9 +42,9 @@ export type Terminal = {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly paint: Paint
-  /** Whether a person reads what goes to `out`. */
+  /** Whether `out` is a terminal. */
   readonly isTerminal: boolean
-  /** How wide the terminal is; undefined when it is none. */
+  /** The terminal's width; undefined if it isn't one. */
   readonly columns: number | undefined
   readonly paintErr: Paint
   readonly progress: Progress
@@ -58,11 +58,11 @@ export type Terminal = {
 export type OpenOptions = {
   readonly home: string | undefined
   readonly verbose: boolean
-  /** The directory whose repository git will be asked about, where that is known before anything is opened. */
+  /** The directory of the repository git will query, if known before opening. */
   readonly near: string | undefined
 }
 
-/** Runs one command line and answers its exit code. Never throws. */
+/** Runs one command line and returns its exit code. Never throws. */
 export const runCli = async (terminal: Terminal): Promise<number> => {
   const wantsJson = terminal.argv.includes('--json')
   const verbose = terminal.argv.includes('--verbose') || (terminal.env['COPPICE_DEBUG'] ?? '') !== ''
@@ -81,7 +81,7 @@ export const runCli = async (terminal: Terminal): Promise<number> => {
   }
 }
 
-/** A remedy here says what was left, and where. */
+/** The remedy says what was left, and where. */
 const cancelledText = (fault: AppError, speaker: Speaker): string => {
   const { code, remedy } = fault
   if (code !== 'cancelled' || remedy === undefined) return 'Cancelled: nothing was left half done.'
@@ -112,7 +112,7 @@ const runCommand = async (
   verbose: boolean,
 ): Promise<number> => {
   let workplace: Promise<Workplace> | undefined
-  // Taken for a path it would be the current directory.
+  // As a path it would be the current directory.
   if (textOf(values, 'home') === '') throw usage('--home requires a directory', 'pass a directory, or omit --home')
   const [cwd, codebase] = [terminal.cwd(), textOf(values, 'codebase')]
   const near = opensEarly.has(row.name) && codebase === undefined ? cwd : undefined
@@ -149,21 +149,21 @@ const runCommand = async (
       terminal.out(`${JSON.stringify(json, withoutSecrets(terminal), 2)}\n`)
     } else {
       const text = terminal.secrets.redactKnown(answered.text(view))
-      // A refusal isn't a result to work with: it must not end up in a pipe or a variable.
+      // A refusal isn't a result: it must not end up in a pipe or a variable.
       const write = answered.exitCode === exitCodes.refused ? terminal.err : terminal.out
       if (text !== '') write(`${text}\n`)
     }
     return answered.exitCode
   } catch (error) {
     terminal.progress.clear()
-    // What was recovered on the way is true whatever came of the command.
+    // Recoveries are reported whatever the command's outcome.
     tellNotices()
     throw error
   } finally {
-    // A workplace that could not be opened has nothing to close; its fault is being told already.
+    // If opening failed, there is nothing to close, and the error is already being reported.
     const opened = await workplace?.catch(() => undefined)
     if (opened !== undefined) {
-      // Only where there may be a server: most command lines have none to look for.
+      // Only if there may be a server: usually there is none.
       const mayServe = !opensEarly.has(row.name) && existsSync(join(opened.context.home, 'server.json'))
       if (mayServe) await (await import('./wake-server.ts')).wakeServer(opened.context)
       await opened.context.store.close()
@@ -171,7 +171,7 @@ const runCommand = async (
   }
 }
 
-/** String by string: a secret in it must not break the JSON, and a name that merely looks like one must stay. */
+/** Per string: a secret must not break the JSON, and a name that merely looks like one must stay. */
 const withoutSecrets =
   ({ secrets }: Pick<Terminal, 'secrets'>) =>
   (_key: string, value: unknown): unknown =>
@@ -185,7 +185,7 @@ const viewOf = (terminal: Pick<Terminal, 'paint' | 'clock' | 'env' | 'columns'>,
   columns: terminal.columns,
 })
 
-/** A command that we suggest keeps the codebase and the home, or it would act on another one's. */
+/** Suggested commands keep the codebase and home, or they would act on others. */
 const commandTextWith =
   (values: Values): View['commandText'] =>
   (text) => {

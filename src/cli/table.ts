@@ -3,7 +3,7 @@ import type { CommandRow, OptionRow } from '../commands/command.ts'
 import { dryRun, grouped, shared } from '../commands/table.ts'
 import { worktreeList } from '../commands/worktree-list.ts'
 
-/** Every command takes these. */
+/** Accepted by every command. */
 export const globalOptions: Readonly<Record<string, OptionRow>> = {
   json: { type: 'boolean', summary: 'output JSON' },
   codebase: { type: 'string', value: 'name', summary: "use this repository (default: the current directory's)" },
@@ -16,12 +16,12 @@ export const globalOptions: Readonly<Record<string, OptionRow>> = {
   help: { type: 'boolean', short: 'h', summary: 'show this help' },
 }
 
-/** Always need the workplace, and ask git about the repository they are called in: git can be asked while we open it. */
+/** Always need the workplace and query the current directory's repository: git can run while we open it. */
 export const opensEarly: ReadonlySet<string> = new Set(['worktree list'])
 
 export type CliRow = CommandRow<CliCall>
 
-/** What the commands that share a first word are for. */
+/** What the commands with this first word do. */
 export const groups: Readonly<Record<string, string>> = {
   worktree: 'create, list, remove and restore worktrees',
   codebase: 'register and manage repositories',
@@ -69,7 +69,7 @@ const first: readonly CliRow[] = [
   },
 ]
 
-/** Loaded with the table: one more file to read takes half a millisecond. */
+/** Loaded with the table: reading one more file takes half a millisecond. */
 const loaded = (row: CommandRow): CliRow =>
   row.name === 'worktree list' ? { ...row, load: async () => worktreeList } : row
 
@@ -184,5 +184,5 @@ const cliOnly: readonly CliRow[] = [
   },
 ]
 
-/** All commands, in the order in which help lists them. */
+/** All commands, in help order. */
 export const commands: readonly CliRow[] = grouped([...first, ...shared.map(loaded), ...cliOnly])

@@ -1,6 +1,6 @@
 import { AppError } from '../domain/errors.ts'
 
-/** Which host GITHUB_TOKEN is for: github.com, or the one whose API is used instead. */
+/** The host GITHUB_TOKEN is for: github.com, or the configured API's host. */
 export const tokenHost = (apiUrl: string | undefined): string => {
   if (apiUrl === undefined || apiUrl === '') return 'github.com'
   const host = URL.parse(apiUrl)?.host

@@ -2,12 +2,12 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { runningServer } from '../server/record.ts'
 import { readToken } from '../server/token-file.ts'
 
-/** Long for this machine, short for a person. */
+/** Long for a local call, short for people. */
 const PATIENCE_MS = 500
 
 /**
- * We recorded something to be said, and a server of this home is there to deliver it: it looks at once instead of at its
- * next round. Best effort: what is recorded is delivered either way.
+ * We recorded replies, and this home's server can deliver them: wakes it, so that it doesn't wait for its next tick.
+ * Best effort: recorded replies are delivered either way.
  */
 export const wakeServer = async ({ store, home }: Pick<IsolationContext, 'store' | 'home'>): Promise<void> => {
   try {
@@ -21,6 +21,6 @@ export const wakeServer = async ({ store, home }: Pick<IsolationContext, 'store'
       signal: AbortSignal.timeout(PATIENCE_MS),
     })
   } catch {
-    // Its next round finds it.
+    // The next tick finds it.
   }
 }

@@ -11,7 +11,7 @@ import { code, table, type View } from './views/view.ts'
 import { remedySentence } from './views/remedy.ts'
 
 export type AgentResult = {
-  /** Undefined: none can work, and why. */
+  /** Without a name if none can run. */
   readonly current: CurrentAgent
   readonly set: boolean
   readonly agents: readonly { readonly name: string; readonly availability: AgentAvailability }[]
@@ -21,7 +21,7 @@ export type CurrentAgent =
   | { readonly name: string; readonly reason: string }
   | { readonly name: undefined; readonly problem: string }
 
-/** Which agent answers in this conversation, and why that one. */
+/** The agent for this conversation, and why that one. */
 export const currentAgent = async (
   { conversation, context }: Pick<ChatCall, 'conversation' | 'context'>,
   codebase: Codebase | undefined,
@@ -56,7 +56,7 @@ const run = async (call: Call): Promise<AgentResult> => {
   return { current, set: name !== undefined, agents }
 }
 
-/** Another agent can't resume this one's session, so it ends. */
+/** Ends the session: another agent can't resume it. */
 const choose = async ({ conversation, context }: ChatCall, name: string): Promise<void> => {
   const { store, clock } = context.isolation
   const names = [...context.agents.keys()]

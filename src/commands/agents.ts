@@ -11,7 +11,7 @@ import { describeRemedy, remedySentence } from './views/remedy.ts'
 
 export type AgentsResult = {
   readonly agents: readonly { readonly name: string; readonly found: AgentAvailability }[]
-  /** Which one answers, and why; or why none does. */
+  /** The selected agent and why, or why none is. */
   readonly chosen:
     | { readonly name: string; readonly reason: string }
     | { readonly name: undefined; readonly problem: string }
@@ -41,7 +41,7 @@ const run = async (call: Call): Promise<AgentsResult> => {
 const agentsOf = ({ settings, git, clock, ids, self, home, ownEnvironment = {} }: IsolationContext) =>
   createAgents({ settings, git, clock, ids, self, ownEnvironment, contextDirectory: join(home, 'context') })
 
-/** The closer look, where there is one. One that cannot be looked at must not hide the others. */
+/** The agent's own check, if it has one. A failing check must not hide the other agents. */
 const lookAt = async (agent: Agent): Promise<AgentAvailability> => {
   try {
     return await (agent.inspect?.() ?? agent.availability())

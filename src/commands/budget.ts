@@ -9,7 +9,7 @@ import { coppice, remedy } from '../domain/remedy.ts'
 export type BudgetResult = {
   readonly budget: Budget
   readonly paused: number
-  /** Undefined: nothing was raised. */
+  /** Undefined: no limit raised. */
   readonly resumed: number | undefined
 }
 
@@ -31,7 +31,7 @@ const run = async (call: Call): Promise<BudgetResult> => {
 
 type Raise = { readonly micros: number; readonly turns: number }
 
-/** Raises the limits and takes up what was paused, all of it or nothing. Answers how many messages go on. */
+/** Raises the limits and requeues paused messages, all or nothing. Returns the number of messages. */
 const raiseBudget = async (
   { context: { isolation }, controls, conversation }: ChatCall,
   raise: Raise,
@@ -47,7 +47,7 @@ const raiseBudget = async (
         id: ids(),
         platform,
         conversationId,
-        // Another delivery of the same words: the first one is done.
+        // A new delivery ID: the original delivery is done.
         deliveryId: `${inboxId}:raised`,
         kind: 'message',
         text,
@@ -126,7 +126,7 @@ export const budget = command<BudgetResult>({
 
 const usdOf = (amount: number | undefined): number | null => (amount === undefined ? null : amount / MICROS)
 
-/** At a limit the message is not run. It is answered with this and kept, so that it blocks nothing. */
+/** The reply at a limit. The message isn't run but kept, so that it blocks nothing. */
 export const budgetNotice = ({ of, unit, spent, limit }: BudgetReached): string => {
   const text = unit === 'micros' ? dollars : turnsText
   const more =
@@ -143,7 +143,7 @@ export const budgetNotice = ({ of, unit, spent, limit }: BudgetReached): string 
 
 const toMicros = (usd: number): number => Math.round(usd * MICROS)
 
-/** A cent is too coarse for a turn, and a millionth too fine to read. */
+/** Cents are too coarse for a turn, millionths too fine to read. */
 const dollars = (amount: number): string => {
   const usd = amount / MICROS
   return `$${usd > 0 && usd < 1 ? usd.toFixed(3) : usd.toFixed(2)}`

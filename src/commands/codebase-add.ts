@@ -7,7 +7,7 @@ import { codebaseJson } from './views/json.ts'
 import { code, facts, tilde, type View } from './views/view.ts'
 
 export type AddResult = Added & {
-  /** The conversation that asked is about it now. */
+  /** The calling conversation is now bound to it. */
   readonly bound: boolean
 }
 
@@ -27,7 +27,7 @@ const run = async (call: Call): Promise<AddResult> => {
   return { ...added, bound: false }
 }
 
-/** A chat has no directory of its own: what it brings in is cloned, and it is about that from then on. */
+/** A chat has no directory, so it clones the repository and is then bound to it. */
 const clone = async (call: Call, chat: ChatCall): Promise<AddResult> => {
   assertWholeServer(chat, '/clone')
   const { context } = await call.open()

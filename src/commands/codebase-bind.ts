@@ -11,8 +11,8 @@ import { coppice, remedy } from '../domain/remedy.ts'
 export type BindResult = { readonly codebase: Codebase; readonly changed: boolean }
 
 /**
- * Binds the conversation. Another codebase is another place: the conversation leaves the environment of the former one (it stays,
- * with all that is in it) and the session ends.
+ * Binds the conversation. If the codebase changes, the conversation leaves its environment (which stays as it is) and
+ * its session ends.
  */
 export const bindCodebase = async (
   { store, clock }: Pick<IsolationContext, 'store' | 'clock'>,

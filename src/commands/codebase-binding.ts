@@ -2,14 +2,14 @@ import type { Codebase } from '../domain/environment.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Conversation } from '../store/store.ts'
 
-/** The codebase that a conversation is bound to, or was. */
+/** The conversation's current or former codebase. */
 export type CodebaseBinding = { readonly kind: 'none' } | KnownCodebase | GoneCodebase
 
 type KnownCodebase = { readonly kind: 'known'; readonly codebase: Codebase }
 
 export type GoneCodebase = {
   readonly kind: 'gone'
-  /** Undefined when it was unregistered by a version that did not record names. */
+  /** Undefined if unregistered by a version that didn't record names. */
   readonly name: string | undefined
   readonly why: 'unregistered' | 'other-host'
 }
@@ -21,9 +21,9 @@ export const codebaseBinding = async (
   const id = codebaseId ?? formerCodebase?.id
   if (id === undefined) return { kind: 'none' }
   const codebase = await store.codebases.get(id)
-  // A repository that is registered again keeps its id.
+  // A repository that is registered again keeps its ID.
   if (codebase === undefined) return { kind: 'gone', name: formerCodebase?.name, why: 'unregistered' }
-  // A path means something on one host only.
+  // Paths are valid on one host only.
   return codebase.host === host ? { kind: 'known', codebase } : { kind: 'gone', name: codebase.name, why: 'other-host' }
 }
 

@@ -13,34 +13,34 @@ import type { Stopped } from '../runs/stop-run.ts'
 import type { RepoCommandCache } from './repo-commands.ts'
 import type { View } from './views/view.ts'
 
-/** One row of the command table; a command's code is loaded when it is called. */
+/** One row of the command table. Its code is loaded on call. */
 export type CommandRow<C extends Call = Call> = CommandWords & { readonly load: () => Promise<LoadedCommand<C>> }
 
 /** Everything about a command but its code. */
 export type CommandWords = {
   /** The words that call it: `worktree create`. */
   readonly name: string
-  /** Other words that call it too. */
+  /** Alternative names. */
   readonly aliases?: readonly string[]
-  /** What comes after the words. */
+  /** Its arguments. */
   readonly usage: string
   readonly summary: string
   /** What --help adds to the summary. */
   readonly details?: string
   readonly options: Readonly<Record<string, OptionRow>>
-  /** How many words may follow; more or fewer is wrong usage. */
+  /** Minimum and maximum number of arguments. */
   readonly words: readonly [least: number, most: number]
   readonly examples: readonly string[]
-  /** Called by Coppice itself: in no help text. */
+  /** Only for Coppice itself; not in the help. */
   readonly hidden?: true
-  /** How it is called in a chat, as far as that differs; a command without it cannot be called there. */
+  /** Where the chat form differs. A command without it isn't available in chats. */
   readonly chat?: ChatForm
 }
 
 export type ChatForm = Partial<Pick<CommandWords, 'name' | 'aliases' | 'usage' | 'summary' | 'words' | 'examples'>> & {
-  /** Those of its options that mean something there (default: all). */
+  /** The options a chat accepts (default: all). */
   readonly options?: readonly string[]
-  /** Answered at once. The others wait until the agent has finished. */
+  /** Answered at once; other commands wait until the agent is done. */
   readonly atOnce?: true
 }
 
@@ -48,19 +48,19 @@ export type OptionRow = {
   readonly type: 'string' | 'boolean'
   readonly multiple?: true
   readonly short?: string
-  /** How its value is called in the help. */
+  /** The value's placeholder in the help. */
   readonly value?: string
   readonly summary: string
 }
 
 export type Values = Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>
 
-/** What a command stands on, made once it is needed: `--help` needs none of it. */
+/** Dependencies of commands, opened on first use: `--help` needs none of it. */
 export type Workplace = {
   readonly context: IsolationContext
-  /** Loaded when it is asked for: looking needs none. */
+  /** Lazy: read-only commands don't need it. */
   readonly environments: () => Promise<Environments>
-  /** Prepares spares in the background. Never fails, never waits. */
+  /** Prepares spares in the background. Never throws or blocks. */
   readonly keepSpares: (codebaseId: string) => void
   readonly platforms: LoadPlatforms
   readonly databaseName: string
@@ -71,13 +71,13 @@ export type Call = {
   readonly values: Values
   /** `--codebase` */
   readonly codebase: string | undefined
-  /** Where the asker stands; in a chat nobody stands anywhere. */
+  /** The current directory; undefined in a chat. */
   readonly cwd: string | undefined
-  /** Set when it is a conversation that asks. */
+  /** Set if a conversation is calling. */
   readonly chat?: ChatCall
   readonly signal: AbortSignal
   readonly open: () => Promise<Workplace>
-  /** Beside the answer: offline, diverged, what was not brought back. A string is a sentence of the command's own. */
+  /** Shown beside the result: offline, diverged, files not restored. A string is shown as it is. */
   readonly notice: (notice: Notice | string) => void
 }
 
@@ -86,49 +86,48 @@ export type ChatCall = {
   readonly reach: Reach
   readonly controls: ChatControls
   readonly context: ChatContext
-  /** All that can be called there, for the help. */
+  /** All chat commands, for the help. */
   readonly grammar: Grammar<CommandRow>
 }
 
 export type ChatContext = Pick<RunsContext, 'isolation' | 'agents'> & { readonly repoCommands: RepoCommandCache }
 
-/** What a command can do to the conversation beside answering it. */
+/** How a command can act on its conversation, beside replying. */
 export type ChatControls = {
-  /** Ends what runs there. */
+  /** Stops its run. */
   stop(): Promise<Stopped>
-  /** Messages of the conversation were recorded: they are taken up now. */
+  /** Picks up newly recorded messages. */
   wake(): void
-  /** Answers what the agent that runs there asked. */
+  /** Answers the running agent's question. */
   answer?(agreed: boolean): 'answered' | 'nothing-asked'
 }
 
-/** Which commands there are where somebody speaks, and how they are said there. */
+/** The commands of one surface (chat or CLI), and how to write them. */
 export type Grammar<Row extends CommandWords = CommandWords> = {
   readonly rows: readonly Row[]
-  /** Every command takes these. */
+  /** Accepted by every command. */
   readonly globalOptions: Readonly<Record<string, OptionRow>>
   /** `coppice worktree list`, or `/worktree list`. */
   readonly commandText: (command: string) => string
-  /** What shows how this command or group is used; all of them without a name. */
+  /** The help command for this command or group; without a name, for all. */
   readonly help: (name?: string) => string
-  /** What to do for a command that there is only elsewhere. */
+  /** Remedy for a command of the other surface. */
   readonly elsewhere?: (word: string) => Remedy | undefined
 }
 
-/** What a relative path is relative to. */
+/** The base of relative paths. */
 export const cwdOf = ({ cwd }: Pick<Call, 'cwd'>): string => cwd ?? '/'
 
-/** A command's logic answers a typed result; how it is shown to people and to programs stands beside it. */
+/** A command's logic returns a typed result; its text and JSON forms are defined next to it. */
 export type Implementation<Result, C extends Call = Call> = {
   readonly run: (call: C) => Promise<Result>
   readonly toText: (result: Result, view: View) => string
-  /** The view is that of a program: plain, with whole paths. */
+  /** With the view for programs: plain text, absolute paths. */
   readonly toJson: (result: Result, view: View) => unknown
-  /** Default: 0. */
   readonly exitCode?: (result: Result) => number
 }
 
-/** The result is tied to the ways of showing it, so that the table can hold commands of all types. */
+/** Hides the result type, so that one table can hold all commands. */
 export type LoadedCommand<C extends Call = Call> = { readonly execute: (call: C) => Promise<Answered> }
 export type Answered = {
   readonly text: (view: View) => string

@@ -23,13 +23,13 @@ export type DiffResult = {
 
 export type ChangedFile = {
   readonly path: string
-  /** Lines; undefined for a binary file and for one that git does not know yet. */
+  /** Lines; undefined for binary and untracked files. */
   readonly added: number | undefined
   readonly removed: number | undefined
   readonly state: 'committed' | 'uncommitted' | 'untracked'
 }
 
-/** What the environment changed since it left base, committed or not. */
+/** All changes since base, committed or not. */
 const run = async (call: Call): Promise<DiffResult> => {
   const place = await resolveTarget(call)
   const { context, codebase } = place
@@ -52,7 +52,7 @@ const run = async (call: Call): Promise<DiffResult> => {
   return { environment, codebase: codebase.name, base: base.name, files }
 }
 
-/** The base it was made from; the usual one where that is gone. */
+/** The base it was created from; the default if that is gone. */
 const baseOf = async ({ context, codebase }: Target, { baseBranch }: IsolatedEnvironment): Promise<Base> => {
   try {
     return (await baseAndConfig(context, codebase, baseBranch)).base
@@ -84,7 +84,7 @@ const treeOf = async ({ context, codebase }: Target, environment: IsolatedEnviro
   )
 }
 
-/** More than this nobody reads in a chat. */
+/** Nobody reads more in a chat. */
 const mostFiles = 50
 
 const toText = ({ environment, base, files }: DiffResult, view: View): string => {

@@ -7,7 +7,7 @@ import { parseWith } from './grammar/parse.ts'
 import { code, printable, type View } from './views/view.ts'
 
 export type HelpResult = {
-  /** One command, a group of them, or all. */
+  /** A command, a group, or all. */
   readonly of: CommandWords | string | undefined
   readonly commands: readonly CommandRow[]
   readonly codebase: string | undefined
@@ -22,7 +22,7 @@ const run = async (call: Call): Promise<HelpResult> => {
   return { of, commands: grammar.rows, ...own }
 }
 
-/** Help must be had even where the repository cannot be read. */
+/** Help must work even if the repository can't be read. */
 const ownCommands = async (call: Call): Promise<Pick<HelpResult, 'codebase' | 'own'>> => {
   const chat = onlyInChat(call, 'help')
   const codebase = await boundCodebase(await call.open(), chat)
@@ -67,7 +67,7 @@ const ownLines = (codebase: string | undefined, own: RepoCommands | undefined, v
   ]
 }
 
-/** Help is the table, read out. */
+/** Generated from the table. */
 export const helpFor = (row: CommandWords, view: View): string => {
   const options = Object.entries(row.options).map(([name, { value, summary }]) =>
     described(`--${name}${value === undefined ? '' : ` <${value}>`}`, summary, view),
@@ -96,6 +96,6 @@ export const help = command<HelpResult>({
   }),
 })
 
-/** The same for a group or a command that was called with `--help`, or without the word that it needs. */
+/** Help for a group or command called with `--help`, or without its subcommand. */
 export const helpText = (of: HelpResult['of'], commands: readonly CommandRow[], view: View): string =>
   toText({ of, commands, codebase: undefined, own: undefined }, view)

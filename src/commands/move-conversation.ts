@@ -3,8 +3,8 @@ import type { IsolationContext } from '../isolation/context.ts'
 import type { ChatCall } from './command.ts'
 
 /**
- * The conversation works in this environment from now on. Its session ends with the change of directory, unless it is
- * to be kept: then the agent's own context goes on in the new directory.
+ * Moves the conversation to this environment. Its session ends with the change of directory, unless it is to be kept:
+ * then the agent's context continues in the new directory.
  */
 export const moveTo = async (
   { store, clock, ids }: Pick<IsolationContext, 'store' | 'clock' | 'ids'>,

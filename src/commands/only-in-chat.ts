@@ -2,7 +2,7 @@ import type { Call, ChatCall } from './command.ts'
 import { usage } from './grammar/usage.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
-/** The conversation that a command is about; there are commands that mean nothing without one. */
+/** The calling conversation. Throws for a command that needs one. */
 export const onlyInChat = ({ chat }: Pick<Call, 'chat'>, name: string): ChatCall => {
   if (chat !== undefined) return chat
   throw usage(

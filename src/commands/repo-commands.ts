@@ -9,36 +9,36 @@ import { baseAndConfig } from '../isolation/codebases/base-and-config.ts'
 import { nearest } from './grammar/suggest.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 
-/** A command that the repository brings along: `.coppice/commands/<name>.md`. */
+/** A command defined by the repository: `.coppice/commands/<name>.md`. */
 export type RepoCommand = {
   readonly name: string
   readonly description: string | undefined
   readonly type: 'read' | 'write' | 'mixed'
-  /** False counts for a `read` command only: it may then run without an environment, with writing tools denied. */
+  /** False only matters for a `read` command: it may run without an environment, with writing tools denied. */
   readonly requiresIsolation: boolean
   readonly allowedTools: readonly string[]
   readonly disallowedTools: readonly string[]
-  /** The prompt; `$ARGUMENTS` in it stands for what the user wrote behind the name. */
+  /** The prompt; `$ARGUMENTS` is replaced by the user's arguments. */
   readonly body: string
 }
 
 export type RepoCommands = {
   readonly commands: ReadonlyMap<string, RepoCommand>
-  /** Those that cannot be used, each with a sentence that names its file and what is wrong in it. */
+  /** Unusable commands, each with an error that names the file and the problem. */
   readonly problems: ReadonlyMap<string, AppError>
 }
 
-/** Each codebase's commands at the base commit they were last read from: a fact about a commit, read once. */
+/** Each codebase's commands by base commit: a commit never changes, so they are read once. */
 export type RepoCommandCache = Map<string, { readonly sha: string; readonly commands: RepoCommands }>
 
 const folder = '.coppice/commands'
 const mostFiles = 100
-/** A prompt of this size is a book already. */
+/** A longer prompt is a book. */
 const mostBytes = 64 * 1024
 
 /**
- * The repository's own commands, as the base commit has them: never from the work's branch, whose author may be
- * anybody, and never from the checkout, where they may be half edited. Read once per base commit.
+ * The repository's commands at the base commit: not from the work's branch, which anybody may have written, and not
+ * from the checkout, where they may be half edited. Read once per base commit.
  */
 export const repoCommandsOf = async (
   { isolation, repoCommands }: { readonly isolation: IsolationContext; readonly repoCommands: RepoCommandCache },
@@ -53,9 +53,9 @@ export const repoCommandsOf = async (
   return commands
 }
 
-/** The body with the user's words in their place, or behind it. */
+/** The body with the user's arguments filled in, or appended. */
 export const promptOf = ({ body }: RepoCommand, words: string): string => {
-  // A function, since `$&` in the user's words would mean something to `replaceAll`.
+  // A function, because `replaceAll` interprets `$&` in a string.
   if (body.includes('$ARGUMENTS')) return body.replaceAll('$ARGUMENTS', () => words)
   return words === '' ? body : `${body}\n\n${words}`
 }
@@ -63,7 +63,7 @@ export const promptOf = ({ body }: RepoCommand, words: string): string => {
 const readCommands = async (git: Git, repo: Repo, sha: Sha, options: CallOptions): Promise<RepoCommands> => {
   const files = (await listFolder(git, repo, sha, folder, options))
     .flatMap((entry) => {
-      // Names are built from an allow-list: what is called otherwise is no command, and nobody can call it.
+      // Other names aren't commands: only allow-listed characters can be called.
       const name = /^([a-z0-9][a-z0-9-]{0,49})\.md$/.exec(entry.name)?.[1]
       return name === undefined
         ? []
@@ -84,7 +84,7 @@ const readCommands = async (git: Git, repo: Repo, sha: Sha, options: CallOptions
     try {
       commands.set(called, await parseRepoCommand(called, file, decode(contents.get(id), file)))
     } catch (error) {
-      // One bad file must not take the others away.
+      // One bad file must not disable the others.
       if (!isAppError(error, 'config-invalid')) throw error
       problems.set(called, error)
     }
@@ -130,7 +130,7 @@ export const parseRepoCommand = async (name: string, file: string, source: strin
   }
 }
 
-/** Parsing YAML takes quadratic time for some texts. */
+/** Parsing YAML can take quadratic time. */
 const maxFrontLength = 8 * 1024
 
 const splitFront = (source: string, file: string): { front: string; body: string } => {
@@ -149,13 +149,13 @@ const kind: Rule<RepoCommand['type']> = {
   read: (value) => (value === 'read' || value === 'write' || value === 'mixed' ? value : undefined),
 }
 
-/** A list, or one line with commas as agents' own files have it: `Read, Grep, Bash(git log:*)`. */
+/** A list, or one line with commas as in agents' own files: `Read, Grep, Bash(git log:*)`. */
 const tools: Rule<readonly string[]> = {
   expected: 'a list of tool names, or tool names separated by commas',
   read: (value) => list(text, 100).read(typeof value === 'string' ? atCommas(value) : value),
 }
 
-/** Not at those in parentheses. By hand: an expression that looks ahead would do so for every comma. */
+/** Splits at commas outside parentheses. No regular expression: that looks ahead at every comma. */
 const atCommas = (line: string): string[] => {
   const names = ['']
   let depth = 0

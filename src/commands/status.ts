@@ -40,7 +40,7 @@ export type StatusResult = {
 
 type ChatStatus = {
   readonly binding: CodebaseBinding
-  /** What holds its environment now: a run, most of the time. */
+  /** What holds its environment now, usually a run. */
   readonly running: readonly string[]
   readonly session: Session | undefined
   readonly agent: CurrentAgent
@@ -51,7 +51,7 @@ const run = async (call: Call): Promise<StatusResult> => {
   const workplace = await call.open()
   const { context } = workplace
   const bound = await findTargetCodebase(call, workplace)
-  // Git would be asked about a repository that may be gone.
+  // Don't run git in a repository that may be gone.
   const codebase = bound && (await presentCodebase(context, bound))
   const environment = codebase && (await currentEnvironment(call, { context, codebase }))
   const live = codebase === undefined ? [] : await context.store.environments.live(codebase.id)
@@ -162,7 +162,7 @@ const chatText = (
 const goneText = (gone: GoneCodebase, view: View): string =>
   `${gone.name === undefined ? 'unknown' : code(gone.name, view)}, ${goneBecause(gone)}`
 
-/** As the limit message has it: all three, also where there are none. */
+/** Like the limit message: all three, even if zero. */
 const chatBreakdown = ({ active, merged, stale, missing }: Counts, staleDays: number): string =>
   [
     `${merged} merged`,

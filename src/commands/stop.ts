@@ -6,7 +6,7 @@ import { command } from './command.ts'
 import { onlyInChat } from './only-in-chat.ts'
 import { listed } from './views/view.ts'
 
-/** Processes that outlived a run: which, and how to end them. */
+/** Processes that outlived a run, and how to end them. */
 export const leftNotice = ({ own, unknown, unnamed, problem }: Leftovers): string =>
   [
     ...(unnamed === true
@@ -29,7 +29,7 @@ export const leftNotice = ({ own, unknown, unnamed, problem }: Leftovers): strin
     ...(problem === undefined ? [] : [`Coppice couldn't check which processes the agent left running: ${problem}`]),
   ].join('\n')
 
-/** What `/stop` answers. */
+/** The reply to `/stop`. */
 export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
   if (outcome === 'nothing-running') {
     return [
@@ -59,7 +59,7 @@ export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
   ].join('\n')
 }
 
-/** Why there is nothing to give to `kill`. */
+/** Why there is no PID to kill. */
 const NO_PID = 'Coppice has no process ID for it, because it keeps forking or runs in another PID namespace'
 
 const fromScripts = ({ ended, running, unnamed }: Stopped['scripts']): readonly string[] => [
@@ -80,7 +80,7 @@ const fromScripts = ({ ended, running, unnamed }: Stopped['scripts']): readonly 
       ]),
 ]
 
-/** Only Linux marks every process of a run; elsewhere one that went into the background cannot be told from others. */
+/** Only Linux marks every process of a run; elsewhere background processes can't be told apart. */
 const everythingEnded = (): string =>
   process.platform === 'linux'
     ? 'Stopped: the agent and all processes it started have ended.'

@@ -7,7 +7,7 @@ import type { CommandRow, OptionRow } from './command.ts'
 
 export const dryRun: OptionRow = { type: 'boolean', summary: 'report only, change nothing' }
 
-/** The commands of a chat and of the command line, in the order in which help lists them. */
+/** Commands of both chat and command line, in help order. */
 export const shared: readonly CommandRow[] = [
   {
     name: 'worktree create',
@@ -183,7 +183,7 @@ export const shared: readonly CommandRow[] = [
   },
 ]
 
-/** The commands that only a conversation can be asked for. */
+/** Commands that need a conversation. */
 export const chatOnly: readonly CommandRow[] = [
   {
     name: 'help',
@@ -267,7 +267,7 @@ export const chatOnly: readonly CommandRow[] = [
   },
 ]
 
-/** Commands that share a first word, side by side: at the first one's place. */
+/** Groups commands by first word, each group at its first member's place. */
 export const grouped = <Row extends { readonly name: string }>(rows: readonly Row[]): readonly Row[] =>
   [...Map.groupBy(rows, ({ name }) => firstWord(name)).values()].flat()
 

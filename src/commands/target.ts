@@ -11,7 +11,7 @@ import { coppice, remedy } from '../domain/remedy.ts'
 
 export type Target = Workplace & { readonly codebase: Codebase; readonly nameOf: (codebaseId: string) => string }
 
-/** The workplace and the codebase that the command is about. */
+/** The workplace, and the command's codebase. */
 export const resolveTarget = async (call: Call, cwd = cwdOf(call)): Promise<Target> => {
   const workplace = await call.open()
   const codebase =
@@ -21,7 +21,7 @@ export const resolveTarget = async (call: Call, cwd = cwdOf(call)): Promise<Targ
   return { ...workplace, codebase, nameOf: () => codebase.name }
 }
 
-/** The same for commands that change something: what was interrupted is finished or undone first. */
+/** For commands that change something: first finishes or undoes interrupted operations. */
 export const resolveTargetForWrite = async (call: Call, cwd?: string): Promise<Target> => {
   const found = await resolveTarget(call, cwd)
   const { recoverInterrupted: settleInterrupted } = await import('../isolation/reconcile.ts')
@@ -30,7 +30,7 @@ export const resolveTargetForWrite = async (call: Call, cwd?: string): Promise<T
   return found
 }
 
-/** For commands that have an answer without a codebase too: not to be in a repository is no fault when one only asks. */
+/** For commands that also work without a codebase: being outside a repository isn't an error for a query. */
 export const findTargetCodebase = async (call: Call, workplace: Workplace): Promise<Codebase | undefined> => {
   if (call.chat !== undefined) return boundCodebase(workplace, call.chat)
   const { context } = workplace
@@ -47,7 +47,7 @@ export const tellMoves = (call: Call, moved: readonly Moved[]): void => {
   for (const one of moved) call.notice(movedNotice(one))
 }
 
-/** The environment where it is now: somebody may have moved it, and then that is recorded and told. */
+/** The environment at its current path. If it was moved, records and reports that. */
 export const followTarget = async (
   call: Call,
   { context, codebase }: Pick<Target, 'context' | 'codebase'>,
@@ -58,7 +58,7 @@ export const followTarget = async (
   return found.environment
 }
 
-/** The environment that is meant when none is named: the conversation's own, or the one that the asker stands in. */
+/** The default environment: the conversation's own, or the one containing the current directory. */
 export const currentEnvironment = async (
   call: Call,
   { context, codebase }: Pick<Target, 'context' | 'codebase'>,
@@ -72,7 +72,7 @@ export const currentEnvironment = async (
   return around && followTarget(call, { context, codebase }, around)
 }
 
-/** The conversation's codebase, if it has one that is there. */
+/** The conversation's codebase, if bound and present. */
 export const boundCodebase = async (
   { context }: Pick<Workplace, 'context'>,
   { conversation }: Pick<ChatCall, 'conversation'>,
@@ -81,7 +81,7 @@ export const boundCodebase = async (
   return binding.kind === 'known' ? binding.codebase : undefined
 }
 
-/** All of them, and in a thread of a repository that repository's own. */
+/** All codebases; in a repository's thread, only that one. */
 export const visibleCodebases = async (
   { store, host }: Pick<IsolationContext, 'store' | 'host'>,
   chat: Pick<ChatCall, 'conversation' | 'reach'> | undefined,
@@ -91,7 +91,7 @@ export const visibleCodebases = async (
   return binding.kind === 'known' ? [binding.codebase] : []
 }
 
-/** A thread of a repository is about that one; what else is on this server is not its readers' business. */
+/** A repository's thread must not reveal other repositories on this server. */
 export const assertWholeServer = ({ reach }: Pick<ChatCall, 'reach'>, command: string): void => {
   if (reach === 'server') return
   throw new AppError('usage', `${command} isn't available here: this conversation belongs to one repository`, {

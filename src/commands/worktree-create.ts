@@ -29,7 +29,7 @@ export type CreateResult =
   | { readonly outcome: 'limit'; readonly report: LimitReport; readonly staleDays: number }
 
 const run = async (call: Call): Promise<CreateResult> => {
-  // Before anything is opened: a name that cannot be changes nothing, not even a first registration.
+  // Before opening anything: an invalid name must change nothing, not even register the repository.
   const wanted = wantedOf(call)
   const { context, environments, codebase, keepSpares } = await resolveTargetForWrite(call)
   const request = {
@@ -56,7 +56,7 @@ const run = async (call: Call): Promise<CreateResult> => {
   return { outcome: 'resolved', environment, how, codebase: codebase.name }
 }
 
-/** What was asked for and had no effect, because the environment was there already. */
+/** Options without effect, because the environment already existed. */
 const ignoredOptions = (
   { base, hints }: Wanted,
   { environment, how, prShaUsed }: Extract<Resolution, { outcome: 'resolved' }>,
@@ -119,7 +119,7 @@ const workOf = (values: Values): Work => {
       `--${kind} needs a value`,
       `usage: --${kind} <${kind === 'task' ? 'text' : kind === 'thread' ? 'id' : 'number'}>`,
     )
-  // `#42` is how people write it.
+  // People write `#42`.
   return kind === 'task' ? taskWork(id) : toWork(kind, kind === 'thread' ? id : id.replace(/^#/, ''))
 }
 

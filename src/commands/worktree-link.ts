@@ -13,7 +13,7 @@ import { code, printable } from './views/view.ts'
 export type LinkResult = {
   readonly environment: IsolatedEnvironment
   readonly codebase: string
-  /** Undefined: the one that asked. */
+  /** Undefined: the calling one. */
   readonly conversation: string | undefined
   readonly conversations: readonly string[]
 }
@@ -57,7 +57,7 @@ const bind = async (
   })
 }
 
-/** The platform is before the first colon; an id may have more of them (`slack:C123:1712.34`). */
+/** The platform is before the first colon; an ID may contain more (`slack:C123:1712.34`). */
 const conversationOf = (text: string | undefined): ConversationKey => {
   const [, platform, conversationId] = /^([a-z][a-z0-9-]{0,30}):(.{1,500})$/.exec(text ?? '') ?? []
   if (platform === undefined || conversationId === undefined) {

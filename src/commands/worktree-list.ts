@@ -33,7 +33,7 @@ const run = async (call: Call): Promise<ListResult> => {
   }
 }
 
-/** What was seen is written down: a directory that vanished makes it missing, one that came back is active again. */
+/** Records what was found: a vanished directory makes it missing, a returned one active again. */
 const recorded = async (
   context: Pick<IsolationContext, 'store'>,
   facts: EnvironmentFacts,
@@ -62,11 +62,11 @@ const toText = ({ codebase, environments, limit }: ListResult, view: View): stri
   ].join('\n')
 }
 
-/** A chat has no `--json`, and people there cannot go into most of these directories anyway. */
+/** A chat has no `--json`, and most of its users can't access these directories anyway. */
 const elsewhere = ({ chat, commandText }: View): string =>
   chat === true ? `this conversation's path: ${commandText('status')}` : `paths: ${commandText('worktree list --json')}`
 
-/** At 80 columns there is room for what somebody decides by, and not for where it lies. */
+/** 80 columns fit what users need to decide, but not the paths. */
 const fit = { drop: ['PATH', 'ACTIVE'], cut: ['BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'USED BY'] }
 
 const rowOf = (facts: EnvironmentFacts, view: View): Cell[] => {

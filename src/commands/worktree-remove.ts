@@ -34,14 +34,14 @@ const run = async (call: Call): Promise<RemoveResult> => {
 
 export type RemoveOptions = {
   readonly forced: boolean
-  /** Who asked, for the conversations that are told. */
+  /** Who asked; shown to notified conversations. */
   readonly by: string
-  /** The conversation that asks: it does not hold the environment against itself. */
+  /** The asking conversation; it doesn't block its own removal. */
   readonly askedBy?: string | undefined
   readonly signal?: AbortSignal
 }
 
-/** The same for a chat, the command line and the API: through the one removal function and its gates. */
+/** For chat, command line and API alike: through the one removal function and its gates. */
 export const removeWorktree = async (
   { context, environments, codebase }: Pick<Target, 'context' | 'environments' | 'codebase'>,
   environment: IsolatedEnvironment,
@@ -76,7 +76,7 @@ export const removeWorktree = async (
   }
 }
 
-/** Without a name the conversation's own is meant. */
+/** Without a name: the conversation's own. */
 const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> => {
   const [ref] = call.words
   if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, cwdOf(call))
@@ -111,7 +111,7 @@ const toText = (result: RemoveResult, view: View): string => {
 
 type RemovedResult = Extract<RemoveResult, { outcome: 'removed' }>
 
-/** Of one whose directory was away only what git knew can be kept, and that is not said as if it were everything. */
+/** If the directory was missing, only git's data could be kept. Don't claim more than that. */
 const headline = ({ environment, restorePoint, restoreDays, leftOut }: RemovedResult, view: View): string[] => {
   const { paint, commandText } = view
   const { branch, path } = environment

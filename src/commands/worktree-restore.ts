@@ -22,7 +22,7 @@ export type RestoreResult =
       readonly kind: 'restored'
       readonly environment: IsolatedEnvironment
       readonly codebase: string
-      /** The conversation that asked works there from now on. */
+      /** The calling conversation now works there. */
       readonly moved: boolean
     }
   | { readonly kind: 'list'; readonly points: readonly RestorePoint[]; readonly codebase: string }
@@ -38,7 +38,7 @@ const run = async (call: Call): Promise<RestoreResult> => {
   return { kind: 'restored', environment, codebase: codebase.name, moved }
 }
 
-/** The same for a chat, the command line and the API. `ref`: an id, a branch, a path or a work; the latest without one. */
+/** For chat, command line and API alike. `ref`: an ID, branch, path or work (default: the latest). */
 export const restoreWorktree = async (
   { context, environments, codebase }: Pick<Target, 'context' | 'environments' | 'codebase'>,
   ref: string | undefined,

@@ -21,7 +21,7 @@ import { coppice, remedy, shell } from '../domain/remedy.ts'
 
 export type ChatAnswer =
   | { readonly kind: 'answer'; readonly text: string }
-  /** The repository's own command: its prompt is for the agent. */
+  /** A command of the repository: its prompt goes to the agent. */
   | { readonly kind: 'run'; readonly command: RepoCommand; readonly prompt: string }
 
 export type ChatRequest = {
@@ -31,19 +31,19 @@ export type ChatRequest = {
   readonly signal: AbortSignal
 }
 
-/** `/usr/bin/env says …` is no command, `/status@coppice_bot` is one. */
+/** `/usr/bin/env says …` isn't a command, `/status@coppice_bot` is. */
 const called = /^\/([A-Za-z][\w-]*)(?:@[\w.-]+)?(?:\s+(\S[\s\S]*)?)?$/
 
 export const isChatCommand = (text: string): boolean => called.test(text)
 
 export const laneOf = (text: string): Lane => (atOnce.has(nameIn(text)) ? 'at-once' : 'turn')
 
-/** A phone begins every line with a capital. */
+/** Phones capitalise the first letter. */
 const nameIn = (text: string): string => (called.exec(text)?.[1] ?? '').toLowerCase()
 
 /**
- * Answers a slash command, without isolation and without an agent. Whatever goes wrong is an answer too: one sentence of
- * what happened and one of what to do. Only being cancelled is thrown.
+ * Answers a slash command, without isolation or an agent. Errors are answers too: what happened and what to do, a
+ * sentence each. Throws only if cancelled.
  */
 export const answerCommand = async (context: ConversationsContext, request: ChatRequest): Promise<ChatAnswer> => {
   const view = viewOf(context)
@@ -67,7 +67,7 @@ export const answerCommand = async (context: ConversationsContext, request: Chat
 const notesOf = (notices: readonly (Notice | string)[], view: View): string[] =>
   notices.map((notice) => `Note: ${inWords(notice, view)}`)
 
-/** A message may begin with a name, which is written as it is; these words are none. */
+/** Capitalises only these words: a message may begin with a name. */
 const begun = (text: string): string =>
   text.replace(
     /^(?:an?|another|can't|cannot|clone|couldn't|invalid|its?|missing|no|not|specify|that|the|there|these|this|unexpected|unknown)(?= )/,
@@ -127,7 +127,7 @@ const execute = async (
   return [answered.text(view), ...notesOf(notices, view)].filter((part) => part !== '').join('\n')
 }
 
-/** First the repository's own command, then the nearest one that there is. */
+/** The repository's own command. If unknown, suggests the nearest one. */
 const ownCommand = async (
   context: ConversationsContext,
   { conversation, text, signal }: ChatRequest,
@@ -148,7 +148,7 @@ const ownCommand = async (
   )
 }
 
-/** A line of a hundred characters is as long as a chat shows without scrolling. */
+/** A chat shows about a hundred characters without scrolling. */
 const viewOf = ({ isolation }: ConversationsContext): View => ({
   paint: markdown,
   now: isolation.clock(),

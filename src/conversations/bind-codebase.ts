@@ -10,13 +10,13 @@ import * as notices from './notices.ts'
 import { replyTarget, recordReplies } from './outbox/replies.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
-/** `refusal`: nothing says which codebase it is, so a person has to. */
+/** `refusal`: the codebase is unclear, so the user must choose. */
 export type Bound = { readonly codebase: Codebase } | { readonly refusal: string }
 
 /**
- * The codebase that a conversation is about: its own, the one the message names, its channel's, the only one there is.
- * Remembered from then on. A conversation that has or had one moves to another only when the message asks for that: an
- * agent that commits into a repository nobody named is worse than none.
+ * The conversation's codebase: its own, the one the message names, its channel's, or the only one. Remembered from then
+ * on. Only a message that asks for it moves a conversation that has or had one: an agent committing into the wrong
+ * repository is worse than no agent.
  */
 export const codebaseFor = async (
   context: ConversationsContext,
@@ -27,7 +27,7 @@ export const codebaseFor = async (
   const { codebase: name, move = false, github, cloneUrl } = message.details
   const named = name === undefined ? undefined : await byName(isolation, name)
   if (named !== undefined && move) return bind(context, conversation, named, message)
-  // An issue is about its own repository and no other.
+  // An issue is only about its own repository.
   if (named === undefined && github !== undefined) {
     return bind(context, conversation, await byGithub(isolation, github, cloneUrl))
   }
@@ -72,7 +72,7 @@ const byName = async (isolation: Pick<IsolationContext, 'store' | 'host'>, name:
   })
 }
 
-/** GitHub compares without case. */
+/** GitHub ignores case. */
 const byGithub = async (context: IsolationContext, github: string, cloneUrl: string | undefined): Promise<Codebase> => {
   const wanted = github.toLowerCase()
   const all = await context.store.codebases.list(context.host)
@@ -86,7 +86,7 @@ const byGithub = async (context: IsolationContext, github: string, cloneUrl: str
   return (await addCodebase(context, cloneUrl, '/', { github })).codebase
 }
 
-/** A move drops the conversation's environment and session: they belong to the former codebase. */
+/** Moving drops the conversation's environment and session: they belong to the old codebase. */
 const bind = async (
   context: ConversationsContext,
   { id, codebaseId, formerCodebase }: Conversation,
@@ -115,7 +115,7 @@ const tellStays = async (
   own: Codebase,
   named: Codebase,
 ): Promise<void> => {
-  // These say themselves which codebase it is from now on.
+  // These commands set the codebase themselves.
   if (/^\s*\/(?:codebase|clone)(?:\s|$)/.test(message.text)) return
   const text = notices.staysNotice(own, named, message)
   await recordReplies(context, context.isolation.store, replyTarget(message), [

@@ -1,4 +1,4 @@
-/** What changed, for whoever watches: the event stream, the command line that waits for its answer. */
+/** Changes, for the event stream and for the command line waiting for its reply. */
 export type Change =
   | {
       readonly type: 'message'
@@ -15,7 +15,7 @@ export type Change =
       readonly role: 'agent' | 'system'
       readonly text: string
     }
-  /** What the agent has just said or done; not recorded, the reply is. */
+  /** The agent's latest text or tool call. Only the reply is recorded. */
   | {
       readonly type: 'progress'
       readonly platform: string
@@ -29,7 +29,7 @@ export type Change =
 
 export type Changes = {
   emit(change: Change): void
-  /** Answers what ends it. A listener that throws is logged by nobody and harms nobody. */
+  /** Returns the unsubscribe function. A listener that throws is ignored. */
   subscribe(listener: (change: Change) => void): () => void
 }
 
@@ -41,12 +41,12 @@ export const createChanges = (): Changes => {
         try {
           listener(change)
         } catch {
-          // Whoever watches must not be able to stop the work.
+          // A listener must not stop the work.
         }
       }
     },
     subscribe: (listener) => {
-      // A wrapper, so that one function may watch twice.
+      // Wrapped, so that a function can subscribe twice.
       const own = (change: Change): void => listener(change)
       listeners.add(own)
       return () => listeners.delete(own)

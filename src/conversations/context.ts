@@ -5,13 +5,13 @@ import type { Delivery } from './outbox/delivery.ts'
 import type { MessageQueue } from './inbox/queue.ts'
 import type { RepoCommandCache } from '../commands/repo-commands.ts'
 
-/** What conversations need: all that a run needs, and the way in and out. `main.ts` is the only place that makes one. */
+/** Dependencies of conversations: those of a run, and the inbox and outbox. Created only in `main.ts`. */
 export type ConversationsContext = RunsContext & {
   readonly queue: MessageQueue
   readonly deliveries: ReadonlyMap<string, Delivery>
   readonly platforms: LoadPlatforms
   readonly changes: Changes
   readonly repoCommands: RepoCommandCache
-  /** Prepares spares in the background. Never fails, never waits. */
+  /** Prepares spares in the background. Never throws or blocks. */
   readonly keepSpares: (codebaseId: string) => void
 }

@@ -20,38 +20,38 @@ import { createRunLimit } from '../runs/time-limit.ts'
 import { stopElsewhere, stopLeftovers, stoppedRun, type Stopped } from '../runs/stop-run.ts'
 import { createTurns } from '../runs/turns.ts'
 
-/** Takes messages in, works on them, answers them. The whole room seen from outside. */
+/** Accepts messages, handles them and replies. This folder's public interface. */
 export type Conversations = {
-  /** Durable when it answers. */
+  /** Resolves once stored. */
   accept(message: IncomingMessage): Promise<{ outcome: 'accepted' | 'duplicate'; id: string }>
-  /** Puts back what a crash interrupted, then works. */
+  /** Requeues what a crash interrupted, then starts. */
   start(): Promise<void>
-  /** Takes up nothing new, lets what runs finish up to a time, then puts the rest back. */
+  /** Starts nothing new, lets runs finish within the time, then requeues the rest. */
   stop(graceMs: number): Promise<{ finished: number; left: number }>
-  /** `/stop`: ends the run of this conversation and every process that it or an earlier one started. */
+  /** `/stop`: ends the conversation's run and every process that it or an earlier one started. */
   stopRun(key: ConversationKey): Promise<Stopped>
-  /** Looks again: another process of this home may have recorded something. */
+  /** Call if another process of this home may have recorded something. */
   wake(): void
 }
 
 type Running = {
   readonly message: InboxMessage
   readonly cancel: AbortController
-  /** What waits for nobody needs none. */
+  /** Undefined for the `at-once` lane. */
   readonly place: RunSlot | undefined
-  /** False: it was told to end and has not. */
+  /** False: cancelled but still running. */
   readonly ended: Promise<boolean>
-  /** Known when it has ended. */
+  /** Set once it has ended. */
   left: Leftovers
 }
 
 export type ConversationsOptions = {
   readonly outbox: Outbox
-  /** Told of each message's end. */
+  /** Called after each message. */
   readonly onHandled?: (message: InboxMessage, handled: Handled) => void
-  /** How often to look for what nobody woke us for. */
+  /** How often to check without a wake-up. */
   readonly tickMs?: number
-  /** How long a run may take to end once it was told to. */
+  /** How long a run may take to end once cancelled. */
   readonly endMs?: number
 }
 
@@ -73,7 +73,7 @@ export const createConversations = (
   let ticking: NodeJS.Timeout | undefined
   let unsubscribe: (() => void) | undefined
 
-  /** Asked anew each time: it changes while we wait. */
+  /** Read again each time: it changes while we wait. */
   const isWorking = (): boolean => working
 
   const begin = (message: InboxMessage, place: RunSlot | undefined): void => {
@@ -83,7 +83,7 @@ export const createConversations = (
     const key = { platform, conversationId }
     const limit = createRunLimit(settings.runMinutes * 60_000, () => cancel.abort('time-limit'))
     const whileWaiting: WhileWaiting = (wait, onFull) => {
-      // Whatever it waits for does not come any more, or comes too late.
+      // The answer won't come, or comes too late.
       if (!isWorking()) cancel.abort('shutdown')
       return limit.pausedFor(() => (place === undefined ? wait() : place.whileWaiting(wait, { signal, onFull })))
     }
@@ -102,12 +102,12 @@ export const createConversations = (
         changes.emit({ type: 'message', ...key, id, state: handled === 'put-back' ? 'waiting' : 'done' })
         onHandled?.(message, handled)
       } catch (error) {
-        // The store is away. The row still says that it is ours; the tick puts it back when the store is back.
+        // The store is unavailable. The row is still ours; the tick requeues it once the store is back.
         log.error('a message was worked on and its end could not be recorded', { id, error })
       } finally {
         running.delete(id)
         limit.end()
-        // What its agent asked and did not wait for is not the question that the next `/allow` answers.
+        // Drop questions the agent stopped waiting for, so that the next `/allow` doesn't answer them.
         cancel.abort('ended')
         place?.leave()
         outbox.kick()
@@ -121,10 +121,10 @@ export const createConversations = (
     void runToCompletion().then(ended.resolve)
   }
 
-  /** False when there is no message, or no place for one. */
+  /** False if there is no message or no free slot. */
   const takeOne = async (lane: Lane): Promise<boolean> => {
     if (lane === 'turn' && !places.available()) return false
-    // Before the message is claimed: a run that continues in the meantime must not find the same place free.
+    // Before claiming the message: a run that resumes meanwhile must not take the same slot.
     const place = lane === 'turn' ? places.take() : undefined
     const message = await queue.claim(lane).catch((error: unknown) => {
       place?.unused()
@@ -156,12 +156,12 @@ export const createConversations = (
       .catch((error: unknown) => log.error('messages could not be taken up', { error: toAppError(error).message }))
       .finally(() => {
         pumping = undefined
-        // A wake between the last look and this line.
+        // Woken between the last check and here.
         if (again) pump()
       })
   }
 
-  /** Only while all places are taken: whoever waits long is told so, once. */
+  /** Only while all slots are taken. Notifies each long wait once. */
   const notifyWaiting = async (): Promise<void> => {
     if (places.available()) return
     const waiting = await store.inbox.waiting(clock() - LONG_WAIT_MS, MOST_TOLD)
@@ -170,7 +170,7 @@ export const createConversations = (
       const text = notices.waitingNotice(places.taken())
       await recordReplies(context, store, replyTarget(message), [{ key: 'waiting', role: 'system', text }])
     }
-    // It is said once anyway; but a write for each of them at every end of a message was most of a long queue's work.
+    // The reply key prevents duplicates, but a write per message each time one ends was most of a long queue's work.
     told = new Set(waiting.map(({ id }) => id))
     if (untold.length > 0) outbox.kick()
   }
@@ -191,13 +191,13 @@ export const createConversations = (
 
   const notLookedAt = (error: unknown): void => log.warn('interrupted messages could not be looked at', { error })
 
-  /** Among the claims and never beside one: a row that is being claimed is ours before anybody here knows of it. */
+  /** Call only between claims: a row being claimed already has our ID, but isn't in `running` yet. */
   const putBackForgotten = async (): Promise<void> => {
     looking = false
     await queue.recoverOwn((id) => running.has(id)).catch(notLookedAt)
   }
 
-  /** For what other processes recorded or left: a look at two indexes, no program is started. */
+  /** For what other processes recorded or left: reads two indexes, starts no program. */
   const tick = async (): Promise<void> => {
     await queue.recover().catch(notLookedAt)
     looking = true
@@ -249,7 +249,7 @@ export const createConversations = (
       clearInterval(ticking)
       await pumping
       const all = [...running.values()]
-      // Whoever waits would use up the whole time, and nothing that could help is accepted any more.
+      // A waiting run would use up the whole grace period, and answers are no longer accepted.
       for (const { place, cancel } of all) if (place?.isWaiting() === true) cancel.abort('shutdown')
       const finished = await settledWithin(
         all.filter(({ cancel }) => !cancel.signal.aborted),
@@ -271,12 +271,12 @@ export const createConversations = (
 }
 
 const TICK_MS = 20_000
-/** Ending a stubborn process tree takes up to half of that. */
+/** Killing a stubborn process tree takes up to half of it. */
 const END_MS = 60_000
 const LONG_WAIT_MS = 30_000
 const MOST_TOLD = 100
 
-/** What `work` comes to, or `otherwise` when it has not ended so long after it was told to. */
+/** The result of `work`, or `otherwise` if it hasn't ended this long after cancellation. */
 const endedWithin = async <T>(
   work: Promise<T>,
   signal: AbortSignal,
@@ -295,7 +295,7 @@ const endedWithin = async <T>(
   } finally {
     signal.removeEventListener('abort', onAbort)
     clearTimeout(timer)
-    // Nobody waits for it any more, and Node ends a process over a failure that nobody hears of.
+    // Nobody awaits it now, and an unhandled rejection would end the process.
     work.catch(() => undefined)
   }
 }
@@ -312,7 +312,7 @@ const settledWithin = async (all: readonly Running[], graceMs: number): Promise<
   return new Set(finished)
 }
 
-/** What ended runs did is told in the thread that asked for them. */
+/** Reports what ended runs did in the thread that started them. */
 const tellLater =
   (context: ConversationsContext): TellLater =>
   async (store, { id, platform, conversationId, data }, { codebase, ended, planted }) => {

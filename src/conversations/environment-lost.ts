@@ -6,15 +6,15 @@ import { releasedNotice, removedNotice } from './notices.ts'
 import { recordReplies, type ReplyContext } from './outbox/replies.ts'
 
 /**
- * A removal took the environment from these conversations. Their sessions were about files that are gone, and they hear
- * of it in their own threads. All of it in the removal's own transaction.
+ * A removal took the environment from these conversations. Ends their sessions, whose files are gone, and notifies
+ * their threads, all in the removal's own transaction.
  */
 export const createOnEnvironmentLost =
   (speaker: ReplyContext): IsolationContext['onEnvironmentLost'] =>
   async (store, lost) => {
     for (const { id, platform, conversationId } of lost.conversations) {
       await store.sessions.end(id, `worktree ${lost.how}`, speaker.isolation.clock())
-      // Whoever asked by a command knows from its answer. A conversation that closed asked nothing, and hears it here.
+      // The command's reply tells who asked. A closed conversation didn't ask, so it is notified here.
       if (id === lost.askedBy && lost.trigger !== 'closed') continue
       await recordReplies(speaker, store, { platform, conversationId, inboxId: undefined }, [
         { key: `lost:${lost.environment.id}`, role: 'system', text: noticeOf(lost) },

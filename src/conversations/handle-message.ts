@@ -13,10 +13,10 @@ import { prepared } from './inbox/prepared.ts'
 import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 import { type MessageTask, overBudget, runMessage } from './run-message.ts'
 
-/** A run that has taken the process with it this often is not tried again. */
+/** A run that crashed the process this often isn't retried. */
 const MOST_ATTEMPTS = 3
 
-/** Works on one claimed message until it is answered: recorded as done together with its replies. */
+/** Handles one claimed message and records it as done together with its replies. */
 export const handleMessage = async (
   context: ConversationsContext,
   message: InboxMessage,
@@ -38,7 +38,7 @@ export const handleMessage = async (
     return await work(context, message, conversation, run)
   } catch (error) {
     const interrupted = interruptionOf(run.signal)
-    // An agent that could not be ended is not over: the next start finds the message running and ends that one first.
+    // An agent that couldn't be ended may still run: leave the message running, so that the next start ends it first.
     const ended = !isAppError(error, 'busy')
     if (interrupted === 'shutdown') {
       if (ended) await context.queue.putBack(message)
@@ -57,8 +57,8 @@ export const handleMessage = async (
 }
 
 /**
- * For a run that was told to end and has not: its message is answered all the same, or it would be run again for ever.
- * At a shutdown it is left as it is, and the next start ends what is left of it.
+ * For a run that was cancelled but hasn't ended: its message is answered anyway, or it would be retried endlessly. At a
+ * shutdown it is left alone, and the next start ends what is left.
  */
 export const giveUpOn = async (
   context: ConversationsContext,
@@ -78,7 +78,7 @@ const interruptedNotice = (
   interrupted: Exclude<Interruption, 'shutdown'>,
 ): string => (interrupted === 'stop' ? notices.stoppedNotice : notices.timeLimitNotice(settings.runMinutes))
 
-/** The conversation's row, opened again by a new message. */
+/** The conversation's row, reopened by a new message. */
 const conversationOf = async (
   { isolation, platforms }: ConversationsContext,
   message: InboxMessage,
@@ -98,7 +98,7 @@ const conversationOf = async (
     closedAt: undefined,
     createdAt: now,
   })
-  // Only what this message says: `/status` runs beside an `/agent` and must not put the former one back.
+  // Only this message's fields: `/status` runs alongside `/agent` and must not restore the old one.
   const patch = {
     lastActivityAt: now,
     closedAt: undefined,
@@ -114,13 +114,13 @@ const answerOrRun = async (
   conversation: Conversation,
   run: MessageControls,
 ): Promise<Handled> => {
-  // A command speaks of the codebase that a message here would work on.
+  // A command refers to the codebase that a message here would use.
   const found = await codebaseFor(context, conversation, message).catch((error: unknown) => {
     if (isAppError(error, 'not-found')) return undefined
     throw error
   })
   const codebase = found !== undefined && 'codebase' in found ? found.codebase : undefined
-  // A thread of a repository is about that one, whatever it was bound to before.
+  // A repository's thread is about that one, whatever it was bound to before.
   const fallback = message.details.github === undefined ? conversation.codebaseId : undefined
   const bound = { ...conversation, codebaseId: codebase?.id ?? fallback }
   const answer = await answerCommand(context, {
@@ -149,7 +149,7 @@ const work = async (
     return answered(context, given, [{ key: 'reply', role: 'system', text: found.refusal }])
   }
   const { codebase } = found
-  // Before its platform is asked anything: one that cannot be reached would cost the message instead of keeping it.
+  // Before calling the platform: if it is unreachable, the message would fail instead of being kept.
   const reached = await budgetReached(context.isolation, conversation)
   if (reached !== undefined) {
     const kept = overBudget(context.isolation, given, conversation, reached)
@@ -164,7 +164,7 @@ const work = async (
   return outcome
 }
 
-/** A platform reports every issue that is closed; most of them were never spoken of here, and leave nothing behind. */
+/** Platforms report every closed issue; most were never mentioned here and leave no trace. */
 const closeKnown = async (context: ConversationsContext, message: InboxMessage): Promise<Handled> => {
   const { platform, conversationId } = message
   const conversation = await context.isolation.store.conversations.find(platform, conversationId)
@@ -172,7 +172,7 @@ const closeKnown = async (context: ConversationsContext, message: InboxMessage):
   return conversation === undefined ? answered(context, message, []) : close(context, message, conversation)
 }
 
-/** An issue or PR was closed: the session ends, the environment goes if nobody else uses it and the gates agree. */
+/** An issue or PR was closed: ends the session; removes the environment if unused and the gates agree. */
 const close = async (
   context: ConversationsContext,
   message: InboxMessage,
@@ -203,7 +203,7 @@ const endOrKeep = async (
   })
 }
 
-/** In one transaction: a reply is recorded exactly when its message is done. */
+/** In one transaction: the reply is recorded exactly if its message is done. */
 const answered = async (
   context: ConversationsContext,
   message: InboxMessage,

@@ -4,19 +4,19 @@ import type { Leftovers } from '../runs/leftovers.ts'
 import type { Turns } from '../runs/turns.ts'
 import type { Stopped } from '../runs/stop-run.ts'
 
-/** What a message needs beside the context while it is worked on. */
+/** What handling a message needs beside the context. */
 export type MessageControls = {
-  /** Aborted with the reason `stop` by the user, `time-limit` by the limit, with anything else by our own end. */
+  /** Abort reasons: `stop` by the user, `time-limit` by the limit, anything else is our shutdown. */
   readonly signal: AbortSignal
-  /** Gives the place up while this waits, and stops the clock. */
+  /** Frees the slot and stops the clock while waiting. */
   readonly whileWaiting: WhileWaiting
   readonly turns: Turns
-  /** Ends what runs in this conversation. */
+  /** Stops this conversation's run. */
   readonly stop: () => Promise<Stopped>
-  /** Told which processes were there after the agent's end. */
+  /** Called with the processes left after the agent ended. */
   readonly onLeft?: (left: Leftovers) => void
   readonly questions: Questions
 }
 
-/** What it came to, for the counters. `put-back`: it was not answered and will be run again. */
+/** The outcome, for the counters. `put-back`: not answered, will be retried. */
 export type Handled = 'answered' | 'stopped' | 'failed' | 'put-back'

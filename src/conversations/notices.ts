@@ -23,29 +23,29 @@ import { describeChange } from '../commands/views/checkout-changes.ts'
 import type { CheckoutChange } from '../domain/checkout-change.ts'
 
 /*
- * Every sentence about isolation that a conversation hears. Platforms have none of their own, so that the same thing is
- * said in the same words everywhere.
+ * All messages about isolation that a conversation sees. Platforms have none, so that the wording is the same
+ * everywhere.
  */
 
-/** Said once, when a conversation gets its environment. */
+/** Sent once, when a conversation gets its environment. */
 export const placeNotices = ({ environment, notices }: Extract<Resolution, { outcome: 'resolved' }>): string[] => [
   `Working in isolated branch \`${environment.branch}\``,
   ...describeNotices(notices, inChat),
 ]
 
-/** How notices are said in a conversation. */
+/** How notices are rendered in a chat. */
 export const inChat = { commandText: chatCommandText, chat: true } as const
 
 export const limitNotice = (report: LimitReport, staleDays: number): string => limitMessage(report, staleDays)
 
-/** One sentence of what happened and one of what to do. Details are for the log. */
+/** What happened and what to do, a sentence each. Details go to the log. */
 export const failureNotice = (error: unknown): string => {
   const told = toAppError(forChat(error))
   const what = sentence(faultMessage(told, inChat))
   return told.remedy === undefined ? what : `${what} ${remedySentence(told.remedy, inChat)}`
 }
 
-/** A chat cannot register a path of the server, so it is told who can and what it can do itself. */
+/** A chat can't register server paths, so say who can and what the chat can do. */
 export const forChat = (error: unknown): unknown =>
   isAppError(error, 'repository-gone')
     ? new AppError(error.code, error.message, {
@@ -54,7 +54,7 @@ export const forChat = (error: unknown): unknown =>
       })
     : error
 
-/** No codebase bound: no isolation, and no agent run that can write. */
+/** No codebase: no isolation, and no agent run that can write. */
 export const unboundNotice = (names: readonly string[]): string =>
   names.length === 0
     ? 'This conversation has no repository, and none is registered. Clone one with `/clone <url>`, or register a local one with `coppice codebase add <path>`.'
@@ -94,11 +94,11 @@ const moveWith = (platform: string, name?: string): string => {
 export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, why: RemovalReason | string): string =>
   `Worktree \`${environment.branch}\` was removed (${describeRemovalReason(why)}). Restore it with \`/worktree restore ${shellWord(environment.branch)}\`.`
 
-/** Of an adopted one nothing was removed, and there is nothing to bring back. */
+/** An adopted one isn't removed, so there is nothing to restore. */
 export const releasedNotice = ({ branch }: Pick<IsolatedEnvironment, 'branch'>): string =>
   `Stopped tracking \`${branch}\`. Coppice didn't create it, so its files stay in place.`
 
-/** Why the environment stays when its conversation closed; that it went is said by the removal itself. */
+/** Why the environment is kept after its conversation closed; the removal reports itself. */
 export const closedNotice = (outcome: ClosedOutcome): string | undefined => {
   switch (outcome.outcome) {
     case 'nothing':
@@ -130,7 +130,7 @@ export const trippedNotice = (
     ...listed(changes.map(describeChange), MOST_LINES),
   ].join('\n')
 
-/** The tripwire of a run that is over and left something running, or that was interrupted. */
+/** Tripwire report for a run that was interrupted or left something running. */
 const lateChangesNotice = (
   { checkoutPath }: Pick<Codebase, 'checkoutPath'>,
   changes: readonly CheckoutChange[],
@@ -140,14 +140,14 @@ const lateChangesNotice = (
     ...listed(changes.map(describeChange), MOST_LINES),
   ].join('\n')
 
-/** What runs did after they had ended. */
+/** Changes made after a run ended. */
 export const endedRunNotices = (codebase: Codebase, ended: readonly EndedRunReport[]): readonly string[] =>
   ended.flatMap(({ changed, left }) => [
     ...(changed.length === 0 ? [] : [lateChangesNotice(codebase, changed)]),
     ...(left === undefined ? [] : [leftNotice(left)]),
   ])
 
-/** What a person's own git would obey from now on, and Coppice's does not. */
+/** Settings that a person's own git would obey, and Coppice's doesn't. */
 export const plantedNotice = (codebase: Pick<Codebase, 'repoPath'>, lines: readonly string[]): string =>
   gitFilesNotice("Git's own files changed during the run (by the agent or someone else):", codebase, lines)
 
@@ -162,7 +162,7 @@ const gitFilesNotice = (first: string, { repoPath }: Pick<Codebase, 'repoPath'>,
   ].join('\n')
 
 const MOST_LINES = 20
-/** Each of them is something that may run. */
+/** Higher, as each may run a program. */
 const MOST_PLANTED = 60
 
 export const waitingNotice = (running: number): string =>
@@ -174,14 +174,14 @@ export const busyNotice = (environment: Pick<IsolatedEnvironment, 'branch'>): st
 export const givenUpNotice = (attempts: number): string =>
   `Coppice stopped ${attempts} times while running this message, so it won't be retried. To try again, send it once more, perhaps with another agent (\`/agent\`).`
 
-/** The answer was given, and every place is taken. */
+/** It was answered, but all slots are taken. */
 export const resumingNotice =
   'The concurrency limit is reached. The agent continues with your answer when a slot frees up.'
 
 export const timeLimitNotice = (minutes: number): string =>
   `Stopped: the run reached its limit of ${counted(minutes, 'minute')}. Its work so far is in the worktree. Send a message to continue, or raise \`limits.runMinutes\` in config.yaml.`
 
-/** It was told to end and did not. */
+/** Cancelled, but still running. */
 export const notEndedNotice =
   "It hasn't ended yet. Its worktree stays reserved until it does; restart the server if that takes too long."
 

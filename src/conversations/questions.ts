@@ -5,11 +5,11 @@ import { resumingNotice } from './notices.ts'
 import type { WhileWaiting } from './inbox/run-slots.ts'
 import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 
-/** What agents ask their conversations while they run. Kept in memory: after a crash the question is asked again. */
+/** Questions that running agents ask. In memory only: after a crash the agent asks again. */
 export type Questions = {
-  /** Settles with the answer, or with undefined when the run ends first. */
+  /** Resolves with the answer, or undefined if the run ends first. */
   ask(key: ConversationKey, signal: AbortSignal): Promise<boolean | undefined>
-  /** The oldest question of the conversation. */
+  /** The conversation's oldest question. */
   answer(key: ConversationKey, agreed: boolean): 'answered' | 'nothing-asked'
 }
 
@@ -44,7 +44,7 @@ export const createQuestions = (): Questions => {
   }
 }
 
-/** Puts an agent's question into the thread and waits for `/allow` or `/deny`, without keeping a place meanwhile. */
+/** Posts an agent's question in the thread and waits for `/allow` or `/deny`, without holding a slot. */
 export const askInThread = (
   { isolation, queue, redact, platforms }: Pick<ConversationsContext, 'isolation' | 'queue' | 'redact' | 'platforms'>,
   message: InboxMessage,
@@ -58,11 +58,11 @@ export const askInThread = (
       await recordReplies({ isolation, redact, platforms }, isolation.store, replyTarget(message), [one])
       queue.outboxChanged()
     }
-    // A command line is an agent's word like any other, and may have a key in it. Hidden before it is cut: half a key
-    // would not be known for one.
+    // A command line comes from the agent and may contain a key. Redact before truncating: a truncated key can't be
+    // recognised.
     const text = questionNotice({ ...question, what: redact(question.what) })
     const wait = async (): Promise<boolean | undefined> => {
-      // The answer is awaited before the question is out: nobody can be faster than we listen.
+      // Listen before posting the question, so that no answer is missed.
       const answer = run.questions.ask(message, run.signal)
       await tell({ key, role: 'system', text })
       return answer

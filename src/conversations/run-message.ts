@@ -22,18 +22,18 @@ export type MessageTask = {
   readonly conversation: Conversation
   readonly codebase: Codebase
   readonly run: MessageControls
-  /** The repository's own command, if the message is one. */
+  /** The repository command, if the message is one. */
   readonly asked: { readonly command: RepoCommand; readonly prompt: string } | undefined
 }
 
-/** The replies, and what to record with them, when the message is done. */
+/** The replies of a finished message, and what to record with them. */
 export type MessageResult = {
   readonly outcome: Handled
   readonly replies: readonly NewReply[]
   readonly record: (store: Store) => Promise<void>
 }
 
-/** A message as a run of an agent, and what came of that as an answer. */
+/** Runs an agent for a message and turns the result into replies. */
 export const runMessage = async (
   context: ConversationsContext,
   message: InboxMessage,
@@ -68,7 +68,7 @@ const requestOf = (context: ConversationsContext, message: InboxMessage, task: M
   }
 }
 
-/** What the platform says it is about; else the thread itself. */
+/** The platform's work item, or the thread itself. */
 const workOf = ({ conversationId, details: { hints } }: InboxMessage): Work => {
   const { workflowType, workflowId } = hints ?? {}
   if (workflowType === undefined || workflowId === undefined) return toWork('thread', conversationId)
@@ -81,7 +81,7 @@ const rulesOf = (command: RepoCommand | undefined): AgentRules => ({
   disallowedTools: command?.disallowedTools ?? [],
 })
 
-/** Tells the thread that the message came from. */
+/** Reports to the message's thread. */
 const threadReporter = (
   context: ConversationsContext,
   message: InboxMessage,
@@ -91,7 +91,7 @@ const threadReporter = (
   const { platform, conversationId, attempts } = message
   const delivery = context.deliveries.get(platform)
   let text = ''
-  /** Done once the transaction is committed. */
+  /** Run after the transaction commits. */
   let after: (() => void)[] = []
   const tell = async (store: Store, replies: readonly NewReply[]): Promise<void> => {
     await recordReplies(context, store, replyTarget(message), replies)
@@ -173,7 +173,7 @@ const answerOf = (
   }
 }
 
-/** Kept, so that it can be taken up when the limit is raised. */
+/** Kept, to be requeued when the limit is raised. */
 export const overBudget = (
   { clock }: Pick<ConversationsContext['isolation'], 'clock'>,
   { id, text, details }: InboxMessage,
@@ -208,7 +208,7 @@ const repliesOf = (
     ...notice('reply', stopped, () => notices.stoppedNotice),
     ...notice('problem', outcome === 'failed', () => notices.failureNotice(failure)),
     ...notice('limit', timedOut, () => notices.timeLimitNotice(runMinutes)),
-    // Whoever stopped it hears from /stop what is left.
+    // A user who stopped it gets this from /stop.
     ...notice('left', !stopped && isAnythingLeft(left), () => leftNotice(left)),
     ...notice('tripwire', tripped.length > 0, () => notices.trippedNotice(codebase, tripped)),
     ...notice('git-files', planted.length > 0, () => notices.plantedNotice(codebase, planted)),

@@ -11,7 +11,7 @@ import { remedy, shell } from '../domain/remedy.ts'
 
 export type CheckoutOptions = CallOptions & { readonly settings?: readonly Setting[] | undefined }
 
-/** Switches a worktree to a commit without a branch. Refuses to overwrite changes, and ignored files. */
+/** Switches a worktree to a detached commit. Refuses to overwrite changes and ignored files. */
 export const checkoutDetached = async (
   git: Git,
   tree: Tree,
@@ -41,13 +41,13 @@ export const checkoutDetached = async (
 export type BranchMove = { readonly branch: BranchName; readonly from: Sha; readonly to: Sha }
 
 /**
- * Moves the checked-out branch to another commit, files included, if it is still at `from`: a commit made meanwhile
- * stays. Throws when nothing moved, `busy` when something lies where it would add a file. Edits that a filter hides are
- * replaced: ask `inTheWay` first.
+ * Moves the checked-out branch and its files to another commit, if it is still at `from`: a commit made meanwhile
+ * stays. Throws if nothing moved, `busy` if something is in the way of a new file. Edits hidden by a filter are
+ * replaced: call `inTheWay` first.
  *
- * `read-tree` and `update-ref` take no options from the repository's configuration, as `merge` does, and both name the
- * commit they start from. Files first: after a crash in between, the branch is where it was and the new files are
- * staged. The other way round git would show the pull request's own changes as deleted, and a commit would revert them.
+ * Unlike `merge`, `read-tree` and `update-ref` take no options from the repository's configuration, and both name the
+ * commit they start from. Files first: after a crash in between, the branch is unchanged and the new files are staged.
+ * The other way round git would show the pull request's own changes as deleted, and a commit would revert them.
  */
 export const moveBranch = async (
   git: Git,
@@ -69,14 +69,14 @@ export const moveBranch = async (
   }
 }
 
-/** Index and files are exactly this commit's: of a move that was interrupted, only the branch has yet to follow. */
+/** Index and files match this commit exactly: in an interrupted move, only the branch is left to update. */
 export const hasFilesOf = async (git: Git, tree: Tree, commit: Sha): Promise<boolean> => {
   if (!(await isIndexOf(git, tree, commit))) return false
   await refresh(git, tree)
   return isUntouchedByStat(git, tree)
 }
 
-/** A file that was only touched counts as changed until the index is refreshed. Exit code 1: another one is changed. */
+/** A touched file counts as changed until the index is refreshed. Exit code 1: another one has changed. */
 const refresh = async (git: Git, tree: Tree, { settings }: Pick<CheckoutOptions, 'settings'> = {}): Promise<void> => {
   const args = ['update-index', '-q', '--refresh']
   await git.run({ operation: 'update-index', at: tree, args, ok: [0, 1], locks: true, ...(settings && { settings }) })
@@ -91,8 +91,8 @@ const isIndexOf = async (git: Git, tree: Tree, commit: string): Promise<boolean>
 type FileMove = Omit<BranchMove, 'branch'> & Pick<CheckoutOptions, 'settings'>
 
 /**
- * Git refuses when a tracked file that it would write differs from `from`. It asks nobody about ignored files, so they
- * are looked for last: one that appears in the milliseconds until git writes that path is still replaced.
+ * Git refuses if a tracked file it would write differs from `from`. It doesn't check ignored files, so we do that last:
+ * one that appears in the milliseconds until git writes that path is still replaced.
  */
 const moveFiles = async (git: Git, tree: Tree, { from, to, settings }: FileMove): Promise<void> => {
   await refresh(git, tree, settings === undefined ? {} : { settings })
@@ -101,7 +101,7 @@ const moveFiles = async (git: Git, tree: Tree, { from, to, settings }: FileMove)
   await git.run({ operation: 'read-tree', at: tree, args, locks: true, ...(settings && { settings }) })
 }
 
-/** The branch didn't follow. Where somebody has committed the new files meanwhile, they are theirs. */
+/** The branch wasn't moved. If somebody has committed the new files meanwhile, they are theirs. */
 const putBack = async (git: Git, tree: Tree, { from, to, settings }: FileMove): Promise<void> => {
   try {
     if (!(await isIndexOf(git, tree, 'HEAD'))) await moveFiles(git, tree, { from: to, to: from, settings })
@@ -117,7 +117,7 @@ const moveRef = async (git: Git, tree: Tree, { branch, from, to }: BranchMove): 
   if (!(await updateRefs(git, tree, [command], { reason: followReason })).ok) throw moved(branch)
 }
 
-/** In the branch's reflog: nobody committed anything here. */
+/** Reflog message: this isn't a commit made here. */
 export const followReason = 'coppice: follow the pull request'
 
 const assertHead = async (git: Git, tree: Tree, branch: BranchName, sha: Sha): Promise<void> => {
@@ -128,7 +128,7 @@ const assertHead = async (git: Git, tree: Tree, branch: BranchName, sha: Sha): P
 const moved = (branch: BranchName): AppError =>
   new AppError('busy', `somebody committed to ${branch} or switched branches meanwhile`)
 
-/** Writes the files of a worktree as its index has them, over nothing that is there. */
+/** Writes a worktree's files from its index, without overwriting any. */
 export const checkoutIndex = async (git: Git, tree: Tree, { settings }: CheckoutOptions = {}): Promise<void> => {
   const args = ['checkout-index', '--all', '--quiet']
   await git.run({ operation: 'checkout-index', at: tree, args, locks: true, ...(settings && { settings }) })
@@ -140,7 +140,7 @@ export const disableSparse = async (git: Git, tree: Tree, { settings }: Checkout
   await git.run({ operation: 'sparse-checkout', at: tree, args, locks: true, ...(settings && { settings }) })
 }
 
-/** Takes the files outside a sparse checkout away again, those with changes excepted. */
+/** Removes the files outside a sparse checkout again, except changed ones. */
 export const reapplySparse = async (git: Git, tree: Tree): Promise<void> => {
   const args = ['sparse-checkout', 'reapply']
   await git.run({ operation: 'sparse-checkout', at: tree, args, locks: true, ok: [0, 1, 128] })

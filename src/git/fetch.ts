@@ -9,7 +9,7 @@ import { addressOf } from './remote.ts'
 export type Fetch = {
   readonly remote: string
   readonly refspecs: readonly string[]
-  /** Where to fetch from, when it is known from elsewhere than the repository's own configuration. */
+  /** Where to fetch from, if not from the repository's configuration. */
   readonly url?: string | undefined
   readonly onProgress?: ((progress: Progress) => void) | undefined
   readonly onSpawn?: (identity: ProcessIdentity) => void
@@ -18,11 +18,11 @@ export type Fetch = {
 }
 
 export type Fetched =
-  /** `problem`: some refs could not be updated (a branch `a` that became `a/b`); the others are. */
+  /** `problem`: some refs couldn't be updated (a branch `a` that became `a/b`); the others were. */
   | { readonly outcome: 'fetched'; readonly problem: string | undefined }
   | { readonly outcome: 'unreachable'; readonly detail: string }
 
-/** Never prunes: a tracking ref that is gone on the remote may be the last to hold somebody's commit. */
+/** Never prunes: a tracking ref deleted on the remote may be the last to hold a commit. */
 const quiet = [
   '--no-prune',
   '--no-write-fetch-head',
@@ -70,7 +70,9 @@ const judge = (exitCode: number, stderr: string): Fetched => {
 
 const withoutAlias = (text: string, alias: string, remote: string): string => text.replaceAll(alias, remote)
 
-/** Asks the remote itself for its default branch; undefined: it has none. Throws `remote-unreachable` when it does not answer. */
+/**
+ * Asks the remote for its default branch; undefined if it has none. Throws `remote-unreachable` if it doesn't respond.
+ */
 export const askRemoteHead = async (
   git: Git,
   repo: Repo,

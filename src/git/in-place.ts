@@ -10,9 +10,9 @@ import { looseName } from './disk-case.ts'
 import type { Git, Tree } from './door.ts'
 
 /**
- * Stops a move between two commits when something lies where it adds a file, other than what the commit it leaves has
- * there: git replaces ignored files, and whole directories, without a word. For tracked files that change or go, git
- * checks the content itself.
+ * Stops a move between two commits if something is in the way of a new file, other than what the old commit has there:
+ * git silently replaces ignored files and whole directories. For tracked files that change or go, git checks the
+ * content itself.
  */
 export const assertNothingInPlace = async (
   git: Git,
@@ -32,19 +32,19 @@ export const assertNothingInPlace = async (
 const absent = '000000'
 const gitlink = '160000'
 
-/** Git doesn't look into a submodule before it puts a file in its place. */
+/** Git doesn't check a submodule before replacing it with a file. */
 const isNewInPlace = ({ oldMode, newMode }: Change): boolean =>
   newMode !== absent && (oldMode === absent || (oldMode === gitlink && newMode !== gitlink))
 
 type Disk = {
   readonly at: (path: string) => Promise<BigIntStats | undefined>
   readonly list: (path: string) => Promise<string[]>
-  /** Is this the file of a path that goes with the move? On some disks it has more than one spelling. */
+  /** Whether the move deletes this file. On some disks it has more than one spelling. */
   readonly goes: (path: string, found: BigIntStats) => Promise<boolean>
   readonly above: (path: string) => Promise<Above>
 }
 
-/** What is above a path: a directory, nothing once the move has taken a file or a link away, or something that stays. */
+/** What is above a path: a directory, nothing (the move deletes a file or link there), or something that stays. */
 type Above = 'directory' | 'nothing' | { readonly stays: string }
 
 const diskOf = (tree: Tree, changes: readonly Change[]): Disk => {
@@ -87,12 +87,12 @@ const inPlaceOf = async (disk: Disk, { path, newMode }: Change): Promise<string 
   if (above === 'nothing') return undefined
   if (above !== 'directory') return above.stays
   const found = await disk.at(path)
-  // Git leaves a directory in the place of a submodule alone.
+  // Git keeps a directory in the place of a submodule.
   if (found === undefined || (newMode === gitlink && found.isDirectory())) return undefined
   return firstThatStays(disk, path, found)
 }
 
-/** Git deletes the whole directory for a file of its name. An empty one is nobody's work. */
+/** Git deletes the whole directory for a file of its name. An empty one is no loss. */
 const firstThatStays = async (disk: Disk, top: string, found: BigIntStats): Promise<string | undefined> => {
   const open: [string, BigIntStats][] = [[top, found]]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {

@@ -10,8 +10,8 @@ export type MergedTree = { readonly clean: true; readonly tree: Sha } | { readon
 export type Merge = { readonly into: Sha; readonly tip: Sha }
 
 /**
- * Makes each merge without touching any working tree, all in one process; answers in order. Both sides must share
- * history: git gives up on the whole list otherwise.
+ * Computes each merge without touching a working tree, all in one process; results are in order. Both sides must share
+ * history: otherwise git aborts the whole list.
  */
 export const mergeTrees = async (
   git: Git,
@@ -32,12 +32,12 @@ export const mergeTrees = async (
 }
 
 /**
- * What these merges prove must come from comparing text: no attributes of the user's or of a commit, and no other
- * default driver than git's own. With `merge=union` or `merge=ours` a change vanishes that base never got.
+ * Only comparing text proves anything: use no attributes of the user or a commit, and no default driver but git's own.
+ * With `merge=union` or `merge=ours` a change that base never got would vanish.
  */
 const settings: readonly Setting[] = [
   ['core.attributesFile', '/dev/null'],
-  // A name that leads nowhere: git 2.43 and newer then reads no attributes from any commit.
+  // A ref that doesn't exist: git 2.43 and newer then reads no attributes from commits.
   ['attr.tree', 'refs/coppice/no-attributes'],
   ['merge.renormalize', 'false'],
   ['merge.default', 'text'],
@@ -59,7 +59,7 @@ const parse = (stdout: string, count: number): MergedTree[] => {
   return answers
 }
 
-/** Of these paths (latin1), those for which an attribute names a merge driver, in the eyes of `mergeTrees`. */
+/** The paths (latin1) for which `mergeTrees` would use a merge driver named by an attribute. */
 export const pathsWithMergeDriver = async (
   git: Git,
   repo: Repo,
@@ -68,7 +68,7 @@ export const pathsWithMergeDriver = async (
 ): Promise<string[]> => {
   const { stdoutBytes } = await git.run({
     operation: 'check-attr',
-    // It insists on a working tree and reads its attributes; `/` with an index that is not there has as few as merge-tree.
+    // It requires a working tree and reads its attributes; `/` with a missing index has as few as merge-tree.
     at: { ...repo, gitDir: repo.commonDir, path: '/' },
     indexFile: join(repo.commonDir, 'no-such-index'),
     args: ['check-attr', '--stdin', '-z', 'merge'],

@@ -7,11 +7,11 @@ export type Setting = readonly [key: string, value: string]
 
 /**
  * An agent in a worktree can write the repository's and the worktree's own configuration, and git runs programs named
- * there. So every call of ours carries settings that win over the repository's: what the user's own files (system,
- * global) say where they say something, else a value that runs nothing.
+ * there. So all our calls override the repository's settings: with the values of the user's own files (system, global)
+ * if set, else with one that runs nothing.
  *
- * Keys with a fixed name are always set, so there is no moment between reading and running in which an agent could
- * slip them in. Keys with a free part (`filter.<any>.clean`) can only be answered once they have been seen.
+ * Keys with a fixed name are always set, so an agent can't slip them in between reading and running. Keys with a free
+ * part (`filter.<any>.clean`) can only be overridden once they have been seen.
  */
 export const neutralSettings = (entries: readonly ConfigEntry[], user: UserEnvironment): Setting[] => [
   ...alwaysThus,
@@ -20,19 +20,19 @@ export const neutralSettings = (entries: readonly ConfigEntry[], user: UserEnvir
   ...credentialHelpers(entries),
 ]
 
-/** Where the user's own files are looked for when no configuration names another place. */
+/** Default locations of the user's own files. */
 export type UserEnvironment = { readonly xdgConfig: string | undefined; readonly proxy: string | undefined }
 
-/** Nothing of ours needs these, whoever asks for them. */
+/** We never need these, whoever sets them. */
 const alwaysThus: readonly Setting[] = [
   ['core.hooksPath', '/dev/null'],
   ['core.fsmonitor', 'false'],
   ['core.untrackedCache', 'false'],
-  // With it git believes that nothing changes behind its back, and a dirty tree looks clean.
+  // If set, git assumes that nothing changes behind its back, and a dirty tree looks clean.
   ['core.ignoreStat', 'false'],
   ['core.checkStat', 'default'],
   ['core.trustctime', 'true'],
-  // In git 2.39 the repository's own `true` wins over GIT_NO_REPLACE_OBJECTS, and any commit can pass for another.
+  // In git 2.39 the repository's `true` wins over GIT_NO_REPLACE_OBJECTS, and any commit can pass for another.
   ['core.useReplaceRefs', 'false'],
   ['core.pager', 'cat'],
   ['core.quotePath', 'false'],
@@ -40,9 +40,9 @@ const alwaysThus: readonly Setting[] = [
   ['gc.auto', '0'],
   ['maintenance.auto', 'false'],
   ['log.showSignature', 'false'],
-  // With it `git log` refuses our pathspecs, and nothing can be proven merged.
+  // If set, `git log` rejects our pathspecs, and no merge can be proven.
   ['log.follow', 'false'],
-  // In another encoding neither our formats nor `--grep` mean what they say.
+  // In another encoding our formats and `--grep` don't work.
   ['i18n.logOutputEncoding', 'UTF-8'],
   ['commit.gpgSign', 'false'],
   ['tag.gpgSign', 'false'],
@@ -57,11 +57,11 @@ const alwaysThus: readonly Setting[] = [
   ['log.mailmap', 'false'],
   ['advice.detachedHead', 'false'],
   ['advice.statusHints', 'false'],
-  // We name /dev/null as the file of grafts, and git warns of it on every call.
+  // We set the grafts file to /dev/null, and git warns about it on every call.
   ['advice.graftFileDeprecated', 'false'],
 ]
 
-/** Fixed names that are the user's to set: the user's value, else what git does without one. */
+/** Fixed names that the user may set: the user's value, else git's default. */
 const fromUser = (entries: readonly ConfigEntry[], user: UserEnvironment): Setting[] => {
   const own = entries.filter(isUserScope)
   const place = (name: string): string =>
@@ -69,7 +69,7 @@ const fromUser = (entries: readonly ConfigEntry[], user: UserEnvironment): Setti
   const defaults: readonly Setting[] = [
     ['core.excludesFile', place('ignore')],
     ['core.attributesFile', place('attributes')],
-    // Asked for the tips of borrowed object stores during a fetch; `true` is a program that names none.
+    // Called for the tips of borrowed object stores during a fetch; `true` prints none.
     ['core.alternateRefsCommand', 'true'],
     ['core.sshCommand', 'ssh'],
     ['core.askPass', ''],
@@ -78,16 +78,19 @@ const fromUser = (entries: readonly ConfigEntry[], user: UserEnvironment): Setti
     ['gpg.program', 'false'],
     ['protocol.ext.allow', 'never'],
     ['http.sslVerify', 'true'],
-    // With -1 git waits for a lock for as long as somebody leaves it there.
+    // With -1 git waits for a lock indefinitely.
     ['core.filesRefLockTimeout', '100'],
     ['core.packedRefsTimeout', '1000'],
-    // So many processes are started for one checkout.
+    // The number of processes for one checkout.
     ['checkout.workers', '1'],
   ]
   return defaults.map(([key, fallback]) => [key, lastValue(own, key.toLowerCase()) ?? fallback])
 }
 
-/** Each key of the repository's own that names a program or leads elsewhere, answered with the user's value or a harmless one. */
+/**
+ * Overrides each key of the repository that names a program or leads elsewhere, with the user's value or a harmless
+ * one.
+ */
 const answersToRepository = (entries: readonly ConfigEntry[], user: UserEnvironment): Setting[] => {
   const own = new Map(entries.filter(isUserScope).map(({ key, value }) => [key, value]))
   const unsafe = entries.filter((entry) => isRepositoryScope(entry) && harmlessValue(entry.key, user) !== undefined)
@@ -96,7 +99,7 @@ const answersToRepository = (entries: readonly ConfigEntry[], user: UserEnvironm
   return [...answers]
 }
 
-/** Building an environment of 100,000 variables takes seconds, and then the system refuses it. */
+/** Building an environment of 100,000 variables takes seconds, and then the system rejects it. */
 export const assertFewOverrides = (overridden: readonly ConfigEntry[]): void => {
   const bytes = overridden.reduce((sum, { key }) => sum + key.length, 0)
   if (overridden.length <= maxOverrides && bytes <= maxOverrideBytes) return
@@ -107,16 +110,16 @@ export const assertFewOverrides = (overridden: readonly ConfigEntry[]): void => 
 }
 
 /**
- * undefined: the key neither runs anything nor leads anywhere. What an empty value does was tried with git 2.39:
- * an empty filter passes the bytes through (unless it is `required`); an empty diff command or textconv makes the
- * diff fail instead of run, and ours ask for neither; an empty merge driver breaks the merge and `true` resolves it
- * silently in favour of one side, so that one is `false`, which makes a conflict.
+ * Undefined: the key neither runs anything nor leads anywhere. Empty values, as tested with git 2.39: an empty filter
+ * passes the bytes through (unless `required`); an empty diff command or textconv makes the diff fail, and ours use
+ * neither; an empty merge driver breaks the merge, and `true` silently picks one side, so that one is `false`, which
+ * makes a conflict.
  */
 const harmlessValue = (key: string, user: UserEnvironment): string | undefined => {
   const { section, subsection, variable } = splitKey(key)
   const harmless = harmlessByName[subsection === undefined ? key : `${section}.*.${variable}`]
   if (harmless !== undefined) return harmless
-  // An empty http.proxy also switches off the proxy of the environment, which is the user's.
+  // An empty http.proxy also disables the proxy from the environment, which is the user's.
   if (section === 'http' && variable === 'proxy') return user.proxy ?? ''
   if (section === 'http') return httpValues[variable] ?? ''
   if (section === 'protocol' && variable === 'allow') return protocolValue(subsection)
@@ -130,7 +133,7 @@ const harmlessByName: Readonly<Record<string, string>> = {
   'filter.*.required': 'false',
   'merge.*.driver': 'false',
   'merge.*.recursive': 'binary',
-  // Any option of `git merge`, such as `-F <file>`, which waits for ever if the file is a FIFO.
+  // Any option of `git merge`, such as `-F <file>`, which blocks forever if the file is a FIFO.
   'branch.*.mergeoptions': '',
   'diff.external': '',
   'diff.*.command': '',
@@ -149,7 +152,7 @@ const harmlessByName: Readonly<Record<string, string>> = {
   'interactive.difffilter': '',
   'fetch.bundleuri': '',
   'fetch.negotiationalgorithm': 'consecutive',
-  // Git LFS, which the user's filters start, runs these: `lfs.customtransfer.<name>.path`, `lfs.extension.<name>.clean`.
+  // Git LFS, started by the user's filters, runs these: `lfs.customtransfer.<name>.path`, `lfs.extension.<name>.clean`.
   'lfs.*.path': '',
   'lfs.*.args': '',
   'lfs.*.clean': '',
@@ -158,7 +161,7 @@ const harmlessByName: Readonly<Record<string, string>> = {
   'lfs.*.standalonetransferagent': '',
 }
 
-/** What git does without the key. Anything not named here becomes empty, and a connection that needs it fails closed. */
+/** Git's defaults. Keys not listed become empty, and a connection that needs one fails closed. */
 const httpValues: Readonly<Record<string, string>> = {
   sslverify: 'true',
   followredirects: 'initial',
@@ -180,14 +183,14 @@ const httpValues: Readonly<Record<string, string>> = {
   useragent: 'git/coppice',
 }
 
-/** git's own defaults: local transports only when asked for directly, `ext` (runs any program) never. */
+/** Git's defaults: local transports only when requested directly, `ext` (runs any program) never. */
 const protocolValue = (protocol: string | undefined): string => {
   if (protocol === undefined) return 'user'
   if (['http', 'https', 'git', 'ssh'].includes(protocol)) return 'always'
   return protocol === 'ext' ? 'never' : 'user'
 }
 
-/** Helpers are a list: an empty one clears it whoever filled it, then the user's come back in their order. */
+/** Helpers are a list: an empty one clears it, then the user's are added back in order. */
 const credentialHelpers = (entries: readonly ConfigEntry[]): Setting[] => [
   ['credential.helper', ''],
   ...entries
@@ -196,9 +199,8 @@ const credentialHelpers = (entries: readonly ConfigEntry[]): Setting[] => [
 ]
 
 /**
- * A partial clone fetches what it lacks by the name of its remote, and of a remote's settings git takes the *first*
- * value: what the repository says about it cannot be answered. So such a fetch is allowed only where the repository
- * says nothing that runs a program or leads elsewhere.
+ * A partial clone fetches missing objects by its remote's name, and git uses the *first* value of a remote's settings,
+ * so the repository's can't be overridden. Such a fetch is allowed only if they run no program and lead nowhere else.
  */
 export const lazyFetchIsSafe = (entries: readonly ConfigEntry[]): boolean =>
   !entries.filter(isRepositoryScope).some(({ key, value }) => {

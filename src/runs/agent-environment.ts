@@ -6,14 +6,14 @@ import type { RunRequest } from './request.ts'
 
 export type AgentEnvironment = {
   readonly variables: Readonly<Record<string, string>>
-  /** The run is over: its token opens nothing any more. */
+  /** Call after the run: its token becomes invalid. */
   readonly revoke: () => void
 }
 
 /**
- * The whole environment of an agent's process. COPPICE_HOME is not in it: the token, the database and the configuration
- * are there, and what a run may know about itself it can ask the server with a token of its own. A stranger's code gets
- * no token: the conversation is not for whoever wrote the tree.
+ * The full environment of an agent's process. Without COPPICE_HOME, which holds the token, the database and the
+ * configuration: a run can ask the server about itself with its own token. Untrusted code gets no token, as its author
+ * must not read the conversation.
  */
 export const agentEnvironment = async (
   { isolation, runTokens }: Pick<RunsContext, 'isolation' | 'runTokens'>,

@@ -3,13 +3,13 @@ import type { Settings } from '../domain/config/settings.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Store } from '../store/store.ts'
 
-/** What was spent: money in millionths of a dollar, as far as agents say so, and turns, of which each run has one or more. */
+/** Money in millionths of a dollar, as far as agents report it, and turns (at least one per run). */
 export type Spent = { readonly micros: number; readonly turns: number }
 
 export type Budget = {
   readonly conversation: Spent
   readonly day: Spent
-  /** Undefined: none. Raises are in them. */
+  /** Undefined: none. Includes raises. */
   readonly limits: {
     readonly conversationMicros: number | undefined
     readonly dayMicros: number | undefined
@@ -40,7 +40,7 @@ export const budgetOf = async ({ settings, clock, store }: Parts, holder: { read
   }
 }
 
-/** A limit that is reached: in millionths of a dollar, or in turns. */
+/** A limit that was reached, in millionths of a dollar or in turns. */
 export type BudgetReached = {
   readonly of: 'conversation' | 'day'
   readonly unit: 'micros' | 'turns'
@@ -48,9 +48,7 @@ export type BudgetReached = {
   readonly limit: number
 }
 
-/**
- * Looked at before each run, and no run is broken off for it: half a turn costs as much as a whole one and leaves less.
- */
+/** Checked before each run. Never interrupts one: half a turn costs as much as a whole one and yields less. */
 export const budgetReached = async (
   context: Parts,
   holder: { readonly id: string },
@@ -67,7 +65,7 @@ export const budgetReached = async (
   return undefined
 }
 
-/** With the answer, in its transaction: what is told and what is counted are one. A run that tells nothing is one turn. */
+/** Recorded in the same transaction as the reply. A run without usage data counts as one turn. */
 export const recordUsage = async (
   store: Store,
   run: {
@@ -105,5 +103,5 @@ const micros = (usd: number | undefined): number | undefined =>
 const sum = (limit: number | undefined, raised: number): number | undefined =>
   limit === undefined ? undefined : limit + raised
 
-/** Where the server's clock says that the day began. */
+/** Midnight by the server's clock. */
 const dayBegan = (now: number): number => new Date(now).setHours(0, 0, 0, 0)

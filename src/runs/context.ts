@@ -4,16 +4,16 @@ import type { Environments } from '../isolation/environments.ts'
 import type { Redact } from '../process/redaction/redact.ts'
 import type { RunTokens } from './tokens.ts'
 
-/** What a run needs. `main.ts` is the only place that makes one. */
+/** Dependencies of a run. Created only in `main.ts`. */
 export type RunsContext = {
   readonly isolation: IsolationContext
   readonly environments: () => Promise<Environments>
-  /** The agents by name, in the order in which a default is looked for. */
+  /** By name, in the order in which a default is chosen. */
   readonly agents: ReadonlyMap<string, Agent>
-  /** Applied to everything an agent prints before anybody reads it or it is recorded. */
+  /** Applied to all agent output before it is shown or recorded. */
   readonly redact: Redact
-  /** For agents that want to ask the server about their run; undefined where there is no server. */
+  /** Lets agents ask the server about their run; undefined without a server. */
   readonly runTokens?: RunTokens
-  /** Below which each run gets a cgroup of its own; undefined where we may not make any. */
+  /** The parent of each run's cgroup; undefined if we may not create any. */
   readonly cgroup: string | undefined
 }

@@ -14,8 +14,8 @@ type Context = Pick<IsolationContext, 'clock' | 'log' | 'store' | 'host' | 'home
 type Interrupted = Pick<InboxMessage, 'id' | 'child' | 'attempts'>
 
 /**
- * Ends what an interrupted run left: an agent outlives the server that was killed, and must be dead before the message
- * is run again. False when something of it may still live.
+ * Ends what an interrupted run left: an agent outlives a killed server, and must be dead before the message is retried.
+ * False if part of it may be alive.
  */
 export const createEndRun =
   (context: Context) =>
@@ -31,7 +31,7 @@ export const createEndRun =
     }
   }
 
-/** Its own process by the recorded identity, and whatever bears the mark of this run or an earlier one of the message. */
+/** The run's recorded process, and all that bear the mark of this or an earlier attempt at the message. */
 export const endProcesses = async (
   { clock, home }: Pick<Context, 'clock' | 'home'>,
   { id, child, attempts }: Interrupted,
@@ -45,8 +45,8 @@ export const endProcesses = async (
 }
 
 /**
- * Up to this attempt: another process that recovers at the same time may have put the message back and begun it again
- * since we read it, and that run is alive.
+ * Only up to this attempt: another recovering process may have requeued and restarted the message since we read it, and
+ * that run is alive.
  */
 const markIds = (home: string, message: string, attempts: number): readonly string[] =>
   Array.from({ length: attempts }, (_, n) => runMarkId(home, message, n + 1))
@@ -59,7 +59,7 @@ export const watchesOf = async (
   return (await store.runWatches.ofHost(host)).filter(({ data }) => marks.has(data.mark.id))
 }
 
-/** Who is in the worktree and does not bear the mark is not ours to end: the next run names them. */
+/** Processes in the worktree without the mark aren't ours to end: the next run reports them. */
 const writeEnd = async (context: Context, { child }: Interrupted, { id, data, ended }: RunWatch): Promise<void> => {
   if (ended) return
   const directory = data.environmentId === undefined ? undefined : data.directory

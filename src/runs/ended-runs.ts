@@ -11,25 +11,25 @@ import { armTripwire, tripped } from './wires/tripwire.ts'
 import type { CheckoutChange } from '../domain/checkout-change.ts'
 
 /*
- * Runs whose agent has ended while something it started lives on, and runs that a crash interrupted. The tripwire stays
- * armed for them: what happens in the shared checkout meanwhile is reported, by the next look or by the next run.
+ * Runs whose agent has ended while something it started is still alive, and runs that a crash interrupted. Their
+ * tripwire stays armed: the next check or run reports changes in the shared checkout.
  */
 
 export type EndedRuns = {
-  /** Only those with something to tell. */
+  /** Only those with news. */
   readonly found: readonly EndedRunReport[]
-  /** In the transaction that records what is said about them. */
+  /** Call in the transaction that records the report. */
   readonly record: (store: Store) => Promise<void>
 }
 
 export type EndedRunReport = {
-  /** Processes that are still there; undefined when an answer has named them already. */
+  /** Remaining processes; undefined if already reported. */
   readonly left: Leftovers | undefined
   /** In the shared checkout. */
   readonly changed: readonly CheckoutChange[]
 }
 
-/** Looks at the ended runs of a codebase, for the run that is about to begin there. */
+/** Checks a codebase's ended runs before a new one starts. */
 export const checkEndedRuns = async (context: RunsContext, codebase: Codebase): Promise<EndedRuns> => {
   const watches = (await endedWatches(context)).filter(({ codebaseId }) => codebaseId === codebase.id)
   const settled: Settled[] = []
@@ -42,7 +42,7 @@ export const checkEndedRuns = async (context: RunsContext, codebase: Codebase): 
   }
 }
 
-/** What was left by a run that was answered has been named in its answer. */
+/** An answered run has already reported its remaining processes. */
 const newsOf = ({ watch, left, changed }: Settled): EndedRunReport => ({
   left: !watch.data.named && isAnythingLeft(left) ? left : undefined,
   changed,
@@ -50,7 +50,7 @@ const newsOf = ({ watch, left, changed }: Settled): EndedRunReport => ({
 
 const isNews = ({ left, changed }: EndedRunReport): boolean => left !== undefined || changed.length > 0
 
-/** Also of those who died over it: whoever recovers the message ends what is left, and this finds what it could not. */
+/** Includes runs whose owner died: recovery ends what is left, and this finds what it couldn't end. */
 const endedWatches = async ({ isolation: { store, host } }: RunsContext): Promise<RunWatch[]> =>
   (await store.runWatches.ofHost(host)).filter(({ ended, owner }) => ended || liveness(owner) === 'dead')
 
@@ -63,7 +63,7 @@ type Settled = {
 
 const settle = async ({ isolation }: RunsContext, codebase: Codebase, watch: RunWatch): Promise<Settled> => {
   const { data } = watch
-  // First who is left, then what changed: whatever nobody is left to do is in this report.
+  // Check processes first: once none is left, nothing can change after this report.
   const left = await stillThere(data.mark, data.unknown)
   const checkout = await armTripwire(isolation, codebase)
   const changed = await tripped(isolation, codebase, data.checkout)
@@ -79,11 +79,11 @@ const settle = async ({ isolation }: RunsContext, codebase: Codebase, watch: Run
   }
 }
 
-/** From one look to the next; a server that an agent left running may stay for weeks, and each look starts git. */
+/** Between checks: a process left by an agent may run for weeks, and each check starts git. */
 const FIRST_PAUSE_MS = 15_000
 const LONGEST_PAUSE_MS = 600_000
 
-/** Tells whoever asked for the run, inside the transaction that records that it was told. */
+/** Notifies whoever started the run, in the transaction that records it. */
 export type TellLater = (
   store: Store,
   run: Pick<RunWatch, 'id' | 'platform' | 'conversationId' | 'data'>,
@@ -91,8 +91,8 @@ export type TellLater = (
 ) => Promise<void>
 
 /**
- * The look without a new run. Each run is reported once while something of it lives, since by then people may be at work
- * in the checkout themselves; and once more when nothing of it is left.
+ * Checks without a new run. Reports each run once while part of it is alive (later changes in the checkout may be the
+ * user's own), and once more when nothing is left.
  */
 export const createEndedRunLook = (context: RunsContext, tell: TellLater): (() => Promise<boolean>) => {
   const { isolation } = context
@@ -140,7 +140,7 @@ const report = async (context: RunsContext, watch: RunWatch, tell: TellLater): P
   return hasNews
 }
 
-/** The codebase was removed: there is nobody to tell anything, and only the cgroup to clear away. */
+/** The codebase was removed: nobody to notify, only the cgroup to remove. */
 const dropIfOver = async ({ isolation: { store } }: RunsContext, { id, data }: RunWatch): Promise<void> => {
   if (isAnythingLeft(await stillThere(data.mark, []))) return
   if (data.mark.cgroup === undefined || removeCgroup(data.mark.cgroup)) await store.runWatches.remove(id)

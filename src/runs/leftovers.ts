@@ -10,15 +10,15 @@ import { processTable } from '../process/table.ts'
 import type { ProcessRow } from '../process/process-row.ts'
 import { collectTree, selfAndAncestors } from '../process/tree.ts'
 
-/** Processes that are there after a run. */
+/** Processes left after a run. */
 export type Leftovers = {
-  /** Started by the run: they bear its mark, or came from one that does. */
+  /** Started by the run: marked, or descended from a marked process. */
   readonly own: readonly LeftProcess[]
-  /** In its directory and younger than the run, but nothing says whose: they may be a person's own shell or editor. */
+  /** In its directory and younger than the run, but of unknown origin: maybe the user's shell or editor. */
   readonly unknown: readonly LeftProcess[]
-  /** The run left something that no pid names: it forks and ends all the time, or another pid namespace hides it. */
+  /** Something is left without a known PID: it keeps forking, or is in another PID namespace. */
   readonly unnamed?: true
-  /** Why nobody could look. */
+  /** Why the check failed. */
   readonly problem?: string
 }
 
@@ -29,15 +29,14 @@ export const nothingLeft: Leftovers = { own: [], unknown: [] }
 
 export type RunToCheck = {
   readonly mark: RunMark
-  /** The agent's own process; undefined when it never came to be. */
+  /** The agent's process; undefined if it never started. */
   readonly child: ProcessIdentity | undefined
-  /** Where to look for processes without the mark; undefined in the shared checkout, where people work. */
+  /** Where to look for unmarked processes; undefined in the shared checkout, where people work. */
   readonly directory: string | undefined
 }
 
-/** What a run left running. */
 export const leftoversOf = async (context: Context, run: RunToCheck): Promise<Leftovers> => {
-  // The demo works in our own process: then nothing that is there came from it.
+  // The demo agent runs in our own process, so it leaves none.
   if (run.child === undefined || run.child.pid === context.self.pid) return nothingLeft
   try {
     return await settled(context, run)
@@ -69,26 +68,26 @@ const lookOnce = async ({ git, self }: Context, { mark, child, directory }: RunT
     there.has(identity.pid) &&
     !own.has(identity.pid) &&
     !untouchable.has(identity.pid) &&
-    // Our own git and the like.
+    // Our own git etc.
     !selfAndAncestors(rows, identity.pid).has(self.pid) &&
     child !== undefined &&
     !startedBefore(identity, child)
   return {
     own: rows.filter(({ identity }) => own.has(identity.pid)).map(namedProcess),
     unknown: rows.filter(isUnknown).map(namedProcess),
-    // Also when one had a name a moment ago: it may have ended by handing over to its child.
+    // Even if one had a PID a moment ago: it may have handed over to its child and ended.
     ...(isMarked && own.size === 0 ? { unnamed: true } : {}),
   }
 }
 
-/** Of those that were there after the run, who still is. */
+/** Those of the run's leftovers that are still alive. */
 export const stillThere = async (mark: RunMark, unknown: readonly LeftProcess[]): Promise<Leftovers> => {
   const { named, unnamed } = await markedProcesses([mark])
   const there = unknown.filter((identity) => liveness(identity) !== 'dead')
   return { own: named, unknown: there, ...(unnamed ? { unnamed } : {}) }
 }
 
-/** Who is there after a kill: never nobody when the kill itself says that somebody survived. */
+/** What is left after a kill: never empty if the kill reports survivors. */
 export const survivorsOf = async (killed: KillOutcome, marks: readonly RunMark[]): Promise<Leftovers> => {
   const { named, unnamed } = await markedProcesses(marks)
   if (killed.outcome !== 'survivors') return { own: named, unknown: [], ...(unnamed ? { unnamed } : {}) }

@@ -3,8 +3,8 @@ import type { Logger } from '../process/log.ts'
 import { withStoreRetry } from '../store/with-store-retry.ts'
 
 /**
- * A lease that stays would keep the environment for as long as we live, and an error here would cost the reply: a store
- * that is away is tried again, and in the end without keeping the message waiting.
+ * A lease that isn't released would block the environment for as long as we run, and an error would cost the reply. So
+ * retry while the store is unavailable, at last without delaying the message.
  */
 export const releaseLease = async ({ log }: { readonly log: Logger }, lease: HeldLease): Promise<void> => {
   const what = `the end of lease ${lease.id}`

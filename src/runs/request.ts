@@ -13,67 +13,67 @@ import type { Leftovers } from './leftovers.ts'
 import type { Turns } from './turns.ts'
 import type { CheckoutChange } from '../domain/checkout-change.ts'
 
-/** One run of an agent: what to do, where, for whom, and who hears about it. */
+/** One run of an agent: the task, where, for whom, and who is notified. */
 export type RunRequest = {
-  /** Its processes are found again by this and the attempt, also after a crash. */
+  /** With the attempt, identifies the run's processes, even after a crash. */
   readonly id: string
-  /** From 1; above that, an earlier attempt was interrupted. */
+  /** From 1; higher if an earlier attempt was interrupted. */
   readonly attempt: number
   readonly codebase: Codebase
   readonly work: Work
   readonly hints: IsolationHints
   readonly prompt: string
-  /** What the agent should know beside the prompt. */
+  /** Context for the agent beside the prompt. */
   readonly context: string | undefined
   readonly rules: AgentRules
-  /** A run that only reads may do so in the shared checkout, where the work has no environment yet. */
+  /** A read-only run may use the shared checkout if the work has no environment yet. */
   readonly needsIsolation: boolean
-  /** Undefined: the default of the codebase, else of the configuration, else the first that is ready. */
+  /** Undefined: the default of the codebase, then of the configuration, then the first ready one. */
   readonly agent: string | undefined
   readonly holder: RunHolder
-  /** Where what is found after the run has ended is reported. */
+  /** Where to report what is found after the run. */
   readonly reportTo: RunAddress
   readonly reporter: RunReporter
   /** One run at a time in each environment. */
   readonly turns: Turns
-  /** Aborted with the reason `stop` by the user, `time-limit` by the limit, with anything else by our own end. */
+  /** Abort reasons: `stop` by the user, `time-limit` by the limit, anything else is our shutdown. */
   readonly signal: AbortSignal
 }
 
-/** A conversation, by the names its platform gave. */
+/** A conversation, by its platform's IDs. */
 export type RunAddress = { readonly platform: string; readonly conversationId: string; readonly messageId: string }
 
-/** Whose run it is: whoever keeps the session, uses up the budget and holds the environment. */
+/** The run's owner: keeps the session, uses the budget and holds the environment. */
 export type RunHolder = Holder & {
   /** For leases and logs. */
   readonly name: string
 }
 
 /**
- * Hears what happens. What takes a store is called inside the transaction that records the same fact, so that it is told
- * exactly if it is recorded: a crash neither hides it nor tells it twice.
+ * Callbacks of a run. Those that take a store are called inside the transaction that records the same fact, so that it
+ * is reported exactly if recorded: a crash neither hides nor repeats it.
  */
 export type RunReporter = {
-  /** The environment that the run will work in, with what is worth knowing about how it was found. */
+  /** The run's environment, with notices about how it was found. */
   placed(store: Store, place: Placed): Promise<void>
-  /** Another run is at work there. `wait` returns when it has ended. */
+  /** Another run is using it. `wait` resolves when that has ended. */
   busy(environment: IsolatedEnvironment, wait: () => Promise<void>): Promise<void>
-  /** Before the agent starts: what earlier runs did after their end, and what changed in git's own files since. */
+  /** Before the agent starts: what earlier runs did after their end, and changes in git's own files. */
   found(store: Store, found: FoundBefore): Promise<void>
-  /** What the two before have told is committed. */
+  /** What the last two reported is committed. */
   committed(): void
-  /** Text and tools as they come, with secrets hidden. */
+  /** Text and tool calls as they arrive, redacted. */
   event(event: Extract<AgentEvent, { type: 'text' | 'tool' }>): void
-  /** For agents that ask before they act. */
+  /** For agents that ask for permission. */
   ask(signal: AbortSignal): NonNullable<AgentRequest['ask']>
-  /** The agent's process exists. */
+  /** The agent has started. */
   began(child: ProcessIdentity): Promise<void>
-  /** Which processes are there after the agent's end. */
+  /** Processes left after the agent ended. */
   left(left: Leftovers): void
 }
 
 export type Placed = Extract<Resolution, { outcome: 'resolved' }> & {
-  /** The holder had another environment, or none. */
+  /** The holder had another environment or none. */
   readonly isNew: boolean
 }
 
@@ -83,15 +83,14 @@ export type FoundBefore = {
 }
 
 export type RunResult =
-  /** The codebase has as many environments as it may have. */
+  /** The codebase is at its environment limit. */
   | { readonly outcome: 'limit'; readonly report: LimitReport }
-  /** Nothing was run. */
   | { readonly outcome: 'over-budget'; readonly reached: BudgetReached }
   | (Omit<AgentResult, 'usage'> & RunEnd)
 
-/** What is there and what changed when the agent has ended. */
+/** What remains and what changed after the agent ended. */
 export type RunEnd = {
-  /** In the transaction that records the answer. */
+  /** In the transaction that records the reply. */
   readonly record: (store: Store) => Promise<void>
   readonly left: Leftovers
   /** Changes in the shared checkout. */

@@ -21,9 +21,9 @@ import { sessionFor } from './sessions.ts'
 import { watchRun } from './watch.ts'
 
 /**
- * One run of an agent, for whoever asks: finds the environment, waits for its turn there, holds a lease, takes up the
- * session, watches what the agent leaves and changes, and answers what came of it. Nothing is recorded as done here: the
- * caller calls `record` in the transaction that records its answer.
+ * Runs an agent: finds the environment, waits for its turn, holds a lease, resumes the session, and watches what the
+ * agent leaves and changes. Records nothing as done: the caller calls `record` in the transaction that records its
+ * reply.
  */
 export const runAgent = async (context: RunsContext, asked: RunRequest): Promise<RunResult> => {
   const { isolation } = context
@@ -48,7 +48,7 @@ export const runAgent = async (context: RunsContext, asked: RunRequest): Promise
   })
 }
 
-/** Two agents in one tree would undo each other's work; a lease keeps everybody else from removing it meanwhile. */
+/** Two agents in one tree would undo each other's work; a lease prevents its removal meanwhile. */
 const inTurn = async (
   { isolation }: RunsContext,
   { codebase, holder, reporter, signal, turns }: RunRequest,
@@ -106,7 +106,7 @@ const inPlace = async (
     },
   }
   try {
-    // A question that its agent did not wait for must not stop the clock for what comes after.
+    // A question the agent stopped waiting for must not pause the clock any longer.
     const result = await agent.run(agentRequest).finally(() => {
       environment.revoke()
       asking.abort()
@@ -123,7 +123,7 @@ const inPlace = async (
   }
 }
 
-/** What the agent says on the way: text and tools go to the reporter, its session is kept at once. */
+/** Forwards text and tool calls to the reporter, and saves the session ID at once. */
 const listener = (
   { isolation, redact }: RunsContext,
   session: Session,
@@ -135,15 +135,15 @@ const listener = (
     emit: (event) => {
       switch (event.type) {
         case 'session':
-          // Whatever the agent calls its session is kept, so it is no place for a secret either.
+          // The session ID is stored, so it must not contain a secret either.
           if (isolation.secrets.redactKnown(event.id) !== event.id) return
-          // At once: after a crash the next run goes on from it.
+          // At once: after a crash the next run resumes it.
           saving = saving
             .then(() => isolation.store.sessions.update(session.id, { agentSessionId: event.id }))
-            // The next run begins anew then; this one's reply must not be lost over it.
+            // The next run starts a new session; don't lose this one's reply.
             .catch((error: unknown) => isolation.log.warn('a session could not be recorded', { error }))
           return
-        // Agents hide secrets themselves, where they can be split; this is for one that forgot.
+        // Agents redact secrets themselves, where chunks may split them; this is a safety net.
         case 'text':
           return reporter.event({ type: 'text', text: redact(event.text) })
         case 'tool':
@@ -153,7 +153,7 @@ const listener = (
   }
 }
 
-/** A shutdown is no answer: the run is begun again, and what was left or changed is found then. */
+/** A shutdown isn't a result: the run is retried, and finds what was left or changed. */
 const throwIfCutShort = (agent: Agent, { outcome }: AgentResult, signal: AbortSignal): void => {
   const interrupted = interruptionOf(signal)
   if (outcome !== 'cancelled' || interrupted === 'stop' || interrupted === 'time-limit') return
@@ -166,7 +166,7 @@ const contextOf = ({ attempt, context }: RunRequest): string | undefined => {
   return parts.length === 0 ? undefined : parts.join('\n\n')
 }
 
-/** For the agent: what it may find half done. */
+/** Warns the agent of half-done work. */
 const rerunContext = (attempt: number): string =>
   `Coppice was interrupted while this request was running; this is attempt ${attempt}. Parts of the work may already be done in this directory: check git status and git log before you continue, and don't do them twice.`
 

@@ -3,8 +3,8 @@ import type { Session } from '../store/store.ts'
 import type { RunHolder } from './request.ts'
 
 /**
- * The session to resume: the holder's own, while agent and directory are the same; else a new one. It ends
- * when the working directory changes, since what the agent remembers is about files that are not here.
+ * The holder's session, if agent and directory are unchanged; otherwise a new one. A session ends when the directory
+ * changes, since it refers to files that aren't here.
  */
 export const sessionFor = async (
   { store, clock, ids }: Pick<IsolationContext, 'store' | 'clock' | 'ids'>,

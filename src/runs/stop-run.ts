@@ -10,13 +10,13 @@ import { isAnythingLeft, type Leftovers, nothingLeft, survivorsOf } from './left
 
 export type Stopped = {
   readonly outcome: 'stopped' | 'nothing-running'
-  /** Who is still there all the same. */
+  /** Processes that didn't stop. */
   readonly left: Leftovers
-  /** What setup or teardown left running for the worktree. The next run may need it, so it ends when no run does. */
+  /** Left by the worktree's setup or teardown. The next run may need them: `/stop` ends them only if it ends no run. */
   readonly scripts: {
     readonly ended: number
     readonly running: readonly LeftProcess[]
-    /** As of what a run left. */
+    /** As in `Leftovers`. */
     readonly unnamed?: true
   }
 }
@@ -25,7 +25,7 @@ const noScripts = { ended: 0, running: [] }
 
 export const nothingRunning: Stopped = { outcome: 'nothing-running', left: nothingLeft, scripts: noScripts }
 
-/** A run of the conversation was ended. What its worktree's scripts left is named and stays. */
+/** After a run was stopped. Reports what its worktree's scripts left, but doesn't end it. */
 export const stoppedRun = async (
   context: Pick<RunsContext, 'isolation'>,
   key: ConversationKey,
@@ -36,7 +36,7 @@ export const stoppedRun = async (
   return { outcome: 'stopped', left, scripts }
 }
 
-/** Ends a run that another process of this home works on: that process sees its agent end, and answers the message. */
+/** Stops a run of another process of this home, which sees its agent end and answers the message. */
 export const stopElsewhere = async (
   context: Pick<RunsContext, 'isolation'>,
   message: InboxMessage,
@@ -49,7 +49,7 @@ export const stopElsewhere = async (
   return stoppedRun(context, message, await survivorsOf(killed, marks))
 }
 
-/** Ends what earlier runs of the conversation, and the scripts of its worktree, left running. */
+/** Ends what earlier runs of the conversation, and its worktree's scripts, left running. */
 export const stopLeftovers = async (
   context: Pick<RunsContext, 'isolation'>,
   key: ConversationKey,
@@ -64,7 +64,7 @@ export const stopLeftovers = async (
   )
   const marks = watches.map(({ data }) => data.mark)
   const before = await markedProcesses(marks)
-  // Whatever the look says: it cannot name everybody, and one that it missed is ended all the same.
+  // Kill in any case: the check can't name every process.
   const survivors = await survivorsOf(await killRun(marks, { graceMs: GRACE_MS, clock }), marks)
   const scripts = await stopScripts(context, key)
   if (!isAnyMarked(before) && !isAnythingLeft(survivors)) return { ...nothingRunning, scripts }
@@ -96,7 +96,7 @@ const runningScripts = async (
   return { ended: 0, running: named, ...(unnamed ? { unnamed } : {}) }
 }
 
-/** Another conversation's agent may be at work with them, or the script itself still runs. */
+/** Another conversation's agent may be using them, or the script itself is still running. */
 const isInUse = async (
   { isolation: { store, host } }: Pick<RunsContext, 'isolation'>,
   environmentId: EnvironmentId,

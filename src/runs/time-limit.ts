@@ -1,4 +1,4 @@
-/** Ends a run that has worked for too long. Time in which it waits for somebody else does not count. */
+/** Ends a run that has worked too long. Time spent waiting for others doesn't count. */
 export type RunLimit = {
   pausedFor<T>(work: () => Promise<T>): Promise<T>
   end(): void
@@ -11,7 +11,7 @@ export const createRunLimit = (limitMs: number, onReached: () => void): RunLimit
   let ended = false
   let timer: NodeJS.Timeout | undefined
   const start = (): void => {
-    // Not the wall clock: it may be set, and it runs on while the machine sleeps.
+    // Not the wall clock: it may be set, and it advances during sleep.
     since = performance.now()
     timer = setTimeout(onReached, left).unref()
   }

@@ -3,34 +3,34 @@ import type { CodebaseId, EnvironmentId } from '../domain/names.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
 import type { ConversationKey } from '../store/store.ts'
 
-/** One run of an agent, as its token knows it. */
+/** The run that a token belongs to. */
 export type Run = ConversationKey & {
-  /** The message that it works on, and which attempt at it. */
+  /** Its message and attempt. */
   readonly messageId: string
   readonly attempt: number
   readonly codebaseId: CodebaseId
-  /** Undefined for a command that only reads and has no environment. */
+  /** Undefined for a read-only command without an environment. */
   readonly environmentId: EnvironmentId | undefined
 }
 
 export type RunTokens = {
-  /** Variables with which the agent can ask the server about its own run; none while no server listens. */
+  /** Variables for the agent to ask the server about its run; empty if no server listens. */
   issue(run: Run): { readonly variables: Readonly<Record<string, string>>; readonly revoke: () => void }
-  /** The run that the token was given to, as long as it runs. */
+  /** The token's run, while it lasts. */
   find(token: string): Run | undefined
 }
 
 export type RunTokensOptions = {
   readonly secrets: Pick<Secrets, 'add' | 'forget'>
-  /** 64 hex digits that nobody can guess. */
+  /** 64 unguessable hex digits. */
   readonly random: () => string
-  /** Where an agent on this machine reaches the server. */
+  /** The server's URL for agents on this machine. */
   readonly url: () => string | undefined
 }
 
 /**
- * A token per run, so that no agent needs the server's own: it opens what the run is about, for reading, and is worthless
- * when the run is over. In memory only: after a restart there are no runs, so there are no tokens either.
+ * A token per run, so that no agent needs the server's own: it grants read access to the run's data and expires with
+ * the run. In memory only: after a restart there are no runs, hence no tokens.
  */
 export const createRunTokens = ({ secrets, random, url }: RunTokensOptions): RunTokens => {
   const runs = new Map<string, Run>()
@@ -46,7 +46,7 @@ export const createRunTokens = ({ secrets, random, url }: RunTokensOptions): Run
         variables: { COPPICE_URL: address, COPPICE_RUN_TOKEN: token },
         revoke: () => {
           runs.delete(key)
-          // Its shape still hides it; only the encodings of a worthless token are not looked for any more.
+          // Its prefix still gets it redacted; only its encodings are no longer searched for.
           secrets.forget(token)
         },
       }
@@ -55,8 +55,8 @@ export const createRunTokens = ({ secrets, random, url }: RunTokensOptions): Run
   }
 }
 
-/** By it a token is recognised and hidden wherever it turns up. */
+/** The prefix by which tokens are recognised and redacted. */
 const RUN_TOKEN_PREFIX = 'coppice_run_'
 
-/** Looked up by digest, so that how long a look takes says nothing about a token. */
+/** Look up by digest, so that timing reveals nothing about a token. */
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex')

@@ -1,11 +1,11 @@
 import { untilAborted } from '../domain/until-aborted.ts'
 
 /**
- * One at a time per key, in order of arrival. Two conversations may share an environment, and two agents that edit one
- * tree at once would undo each other's work.
+ * One at a time per key, in order of arrival. Conversations may share an environment, and two agents editing one tree
+ * would undo each other's work.
  */
 export type Turns = {
-  /** When there are others, `waiting` is called with what waits for them. Answers what gives the turn back. */
+  /** If others are ahead, calls `waiting` with a function that waits for them. Returns the release. */
   take(key: string, signal: AbortSignal, waiting: (wait: () => Promise<void>) => Promise<void>): Promise<() => void>
 }
 
@@ -30,9 +30,9 @@ export const createTurns = (): Turns => {
         signal.throwIfAborted()
         return done
       } catch (error) {
-        // Whoever comes next waits for those before us, not for us.
+        // The next in line waits for those before us.
         own.resolve()
-        // And when those are done, whoever comes then is not told to wait for nobody.
+        // Once those are done, newcomers needn't wait.
         void tail.then(forget)
         throw error
       }

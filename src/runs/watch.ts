@@ -13,17 +13,17 @@ import type { RunEnd, RunRequest } from './request.ts'
 import { changesSince, changesSinceLastLook, type GitLooks, keepLooks, lookAtGit } from './wires/git-looks.ts'
 import { armTripwire, tripped } from './wires/tripwire.ts'
 
-/** What is watched from before an agent starts until nothing of its run is left. */
+/** Watches a run from before the agent starts until nothing of it is left. */
 export type WatchedRun = {
   readonly mark: RunMark
   readonly began: (child: ProcessIdentity) => void
-  /** When the agent has ended: who is left, and what changed that nobody asked it to change. */
+  /** After the agent: remaining processes, and unrequested changes. */
   readonly end: () => Promise<RunEnd>
-  /** When there is no answer to put it into: the next look reports it. */
+  /** Without a reply to report in: the next check reports it. */
   readonly leave: () => Promise<Leftovers>
 }
 
-/** Reports what changed since the last look, arms the wires anew and writes down how to find the run's processes. */
+/** Reports changes since the last check, re-arms the tripwires and records how to find the run's processes. */
 export const watchRun = async (context: RunsContext, request: RunRequest, place: Workspace): Promise<WatchedRun> => {
   const { isolation } = context
   const { codebase, reporter } = request
@@ -35,7 +35,7 @@ export const watchRun = async (context: RunsContext, request: RunRequest, place:
   const hasNews = earlier.found.length + planted.length > 0
   await isolation.store.transaction(async (store) => {
     if (hasNews) await reporter.found(store, { ended: earlier.found, planted })
-    // Looks before watches, as everywhere: two transactions that lock rows in two orders wait for each other for ever.
+    // Looks before watches, as everywhere: transactions that lock rows in different orders deadlock.
     await keepLooks(context, store, before)
     await earlier.record(store)
     await store.runWatches.insert(watch)
@@ -43,7 +43,7 @@ export const watchRun = async (context: RunsContext, request: RunRequest, place:
   if (hasNews) reporter.committed()
   await isolation.failpoint('run.watched')
   const { mark } = watch.data
-  // Written down first: after a crash the row leads to it.
+  // Recorded first, so that it can be found after a crash.
   const made = mark.cgroup !== undefined && makeCgroup(mark.cgroup)
   return armed(context, { watch, before, codebase, place, mark: made ? mark : { ...mark, cgroup: undefined } })
 }
@@ -106,7 +106,7 @@ const armed = (context: RunsContext, { watch, before, codebase, place, mark }: A
       child = identity
     },
     end: async () => {
-      // First who is left, then what changed: what nobody is left to do is in this report or never happens.
+      // Check processes first: once none is left, nothing can change after this report.
       const found = await left()
       const checkout = await armTripwire(isolation, codebase)
       const after = await lookAtGit(context, codebase, place.environment)
@@ -126,11 +126,11 @@ const armed = (context: RunsContext, { watch, before, codebase, place, mark }: A
       const found = await left()
       const empty = mark.cgroup === undefined || removeCgroup(mark.cgroup)
       const over = empty && !isAnythingLeft(found)
-      // Now, if nothing is left: what people do in the checkout while no server runs is nobody's business.
+      // If no process is left, stop watching now; changes made later are the user's own.
       const quiet = over && (await tripped(isolation, codebase, watch.data.checkout)).length === 0
       const { runWatches } = isolation.store
       const record = quiet ? runWatches.remove(watch.id) : runWatches.update(watch.id, ended(found))
-      // Without it the row names an owner that will be dead one day, and is found then.
+      // If this fails, the row is found once its owner is dead.
       await record.catch((error: unknown) => {
         isolation.log.warn('the end of a run could not be recorded yet', { error: toAppError(error).message })
       })

@@ -9,13 +9,13 @@ import type { LimitReport } from '../isolation/resolution.ts'
 import type { RunsContext } from './context.ts'
 import type { RunRequest } from './request.ts'
 
-/** Where the agent works. Without an environment it reads in the shared checkout, and the tripwire watches. */
+/** Where the agent works. Without an environment it reads in the shared checkout, under the tripwire. */
 export type Workspace = {
   readonly directory: string
-  /** How a program is started there; undefined: as it is. */
+  /** How to start a program there; undefined: directly. */
   readonly launch?: Launch
   readonly environment: IsolatedEnvironment | undefined
-  /** The files there and the request are both the repository's own. */
+  /** Both files and request come from the repository itself. */
   readonly trusted: boolean
 }
 
@@ -23,13 +23,13 @@ export const workspaceFor = async (
   context: RunsContext,
   request: RunRequest,
 ): Promise<Workspace | { readonly outcome: 'limit'; readonly report: LimitReport }> => {
-  // A stranger's pull request is read in a worktree of its own, never beside the checkout's secrets.
+  // An untrusted pull request is read in its own worktree, never beside the checkout's secrets.
   const readsHere = !request.needsIsolation && isOwnMessage(request.work, request.hints)
   const place = readsHere ? await readOnlyWorkspace(context, request) : undefined
   return place ?? isolatedWorkspace(context, request)
 }
 
-/** What only reads needs no environment of its own: the holder's, if it has one, else the checkout. */
+/** A read-only run uses the holder's environment if any, else the checkout. */
 const readOnlyWorkspace = async (
   { isolation }: RunsContext,
   { holder, codebase }: RunRequest,
@@ -40,7 +40,7 @@ const readOnlyWorkspace = async (
     const { environment } = await followed(isolation, codebase, own)
     return { ...(await workspaceIn(isolation, environment)), trusted: isTrusted(environment.trust) }
   }
-  // A bare repository has no files to read: then an environment is made after all.
+  // A bare repository has no files to read, so create an environment.
   const { checkoutPath } = codebase
   return checkoutPath === undefined ? undefined : { directory: checkoutPath, environment: undefined, trusted: true }
 }

@@ -9,19 +9,19 @@ export type Sending = {
   readonly deliveryId: string
   readonly text: string
   readonly codebase: string | undefined
-  /** It was named with --codebase: the conversation moves there if it is about another one. */
+  /** Named with --codebase: moves the conversation if it has another one. */
   readonly move: boolean
   readonly agent: string | undefined
 }
 
-/** Says something and answers what was said in return, once all of it is there. */
+/** Sends a message and returns its replies, once complete. */
 export type Exchange = (
   sending: Sending,
   watch: (change: Change) => void,
   signal: AbortSignal,
 ) => Promise<readonly HistoryEntry[]>
 
-/** What was said about one message; others may have been asked before it was answered. Undefined: not done yet. */
+/** The replies to one message; others may be in between. Undefined: not done yet. */
 export const answersTo = (history: readonly HistoryEntry[], id: string): readonly HistoryEntry[] | undefined => {
   if (history.find((entry) => entry.id === id)?.state !== 'done') return undefined
   const answers = history.filter(({ about }) => about === id)

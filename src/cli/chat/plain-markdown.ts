@@ -1,6 +1,6 @@
 /**
- * Our own replies are Markdown, for every platform that shows it. A terminal shows the text itself: without the fences
- * around a table and without the asterisks of bold text. Names keep their backticks, as in all our messages.
+ * Our own replies are Markdown. On a terminal, drops the fences around tables and the asterisks of bold text. Names
+ * keep their backticks, as in all our messages.
  */
 export const plainMarkdown = (text: string): string => {
   let fence: string | undefined

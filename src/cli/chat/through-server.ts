@@ -8,8 +8,8 @@ import { coppice, remedy } from '../../domain/remedy.ts'
 export type ServerAddress = { readonly url: string; readonly token: string }
 
 /**
- * Through the running server: the message is handed over, what happens is watched, the answer is read from the record.
- * A stream that breaks costs only the live view: the record is asked until the message is done.
+ * Sends the message to the running server, follows its events and reads the reply from the record. A broken stream
+ * costs only the live view: the record is polled until the message is done.
  */
 export const exchangeThrough =
   ({ url, token }: ServerAddress): Exchange =>
@@ -46,7 +46,7 @@ export const exchangeThrough =
 const LOOK_MS = 2_000
 const SHORT_MS = 30
 
-/** Until it is done, or for that long. A timer that is left behind would keep the whole process for its time. */
+/** Until done or timed out. A leftover timer would keep the process alive. */
 const within = async (done: Promise<void>, ms: number): Promise<void> => {
   const timer = new AbortController()
   await Promise.race([done, delay(ms, undefined, { signal: timer.signal }).catch(() => undefined)])
@@ -101,7 +101,7 @@ const openEvents = async (
   return response
 }
 
-/** Hands on what happens until the stream ends; answers when the message is done or the stream is. */
+/** Forwards events; resolves when the message is done or the stream ends. */
 const follow = (response: Response, id: string, watch: (change: Change) => void): Promise<void> => {
   const done = Promise.withResolvers<void>()
   void read(response, (change) => {
@@ -125,6 +125,6 @@ const read = async (response: Response, watch: (change: Change) => void): Promis
       }
     }
   } catch {
-    // The live view ended; the record has the answer.
+    // The live view ended; the record has the reply.
   }
 }

@@ -9,11 +9,11 @@ export type OwnEngine = {
   readonly conversations: Conversations
   readonly changes: Changes
   readonly store: Store
-  /** Takes up no other once this one is begun: we end when it is answered, and would end the other's agent with us. */
+  /** Starts no message after this one: we exit when it is answered, which would end the other's agent too. */
   readonly upTo: (id: string) => void
 }
 
-/** No server runs: the work is done here, and recorded as a server would, so that one can continue. */
+/** Without a server: runs the message here and records it like a server, so that one can continue. */
 export const exchangeHere =
   (open: (conversationId: string) => Promise<OwnEngine>): Exchange =>
   async ({ conversationId, deliveryId, text, codebase, move, agent }, watch, signal) => {
@@ -43,7 +43,7 @@ export const exchangeHere =
         const answers = await answered()
         if (answers !== undefined) return answers
         await woken.next()
-        // Whoever was at this conversation may be done with it.
+        // Another process may be done with this conversation.
         conversations.wake()
       }
     } finally {
@@ -53,7 +53,7 @@ export const exchangeHere =
     }
   }
 
-/** Another process may be at this conversation: then nothing here tells us when it is done. */
+/** Another process may handle this conversation, and doesn't notify us. */
 const LOOK_MS = 500
 
 const wakeUps = (changes: Changes): { next(): Promise<void> } => {

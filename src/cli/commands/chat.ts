@@ -21,10 +21,10 @@ export type ChatResult = {
   readonly conversationId: string
   readonly isNew: boolean
   readonly answers: readonly HistoryEntry[]
-  /** Whether it was shown already while it happened. */
+  /** Whether the live view showed it already. */
   readonly wasShown: (answer: HistoryEntry) => boolean
   readonly isCommand: boolean
-  /** Ctrl-C: the run was stopped, and that is its answer. */
+  /** Ctrl-C: stopping the run was its answer. */
   readonly interrupted: boolean
 }
 
@@ -51,7 +51,7 @@ const run = async (call: CliCall): Promise<ChatResult> => {
   return { conversationId, isNew, answers, wasShown, isCommand: isChatCommand(text), interrupted }
 }
 
-/** The running server's, else our own. */
+/** The running server, else ourselves. */
 const exchangeFor = (call: CliCall, home: string): Exchange => {
   const server = runningServer(home)
   const token = server === undefined ? undefined : readToken(home)?.token
@@ -60,7 +60,7 @@ const exchangeFor = (call: CliCall, home: string): Exchange => {
     : exchangeThrough({ url: server.url, token })
 }
 
-/** Outside of any repository the conversation's own codebase counts, or the answer says how to bind one. */
+/** Outside a repository: the conversation's own codebase, or the reply says how to bind one. */
 const findTargetCodebase = async (call: CliCall): Promise<string | undefined> => {
   const { context } = await call.open()
   try {
@@ -76,7 +76,7 @@ type LiveView = {
   readonly wasShown: (answer: HistoryEntry) => boolean
 }
 
-/** What the agent says goes out as it says it; notices and what it does stand on lines of their own. */
+/** Streams the agent's text; notices and tool calls get their own lines. */
 const liveView = (live: CliCall['live']): LiveView => {
   if (live === undefined) return { watch: () => undefined, wasShown: () => false }
   const shown = new Set<string>()
@@ -86,7 +86,7 @@ const liveView = (live: CliCall['live']): LiveView => {
     live(`${midLine ? '\n' : ''}${printable(text)}\n`)
     midLine = false
   }
-  // What was streamed is the reply, unless the stream began too late to have all of it.
+  // The streamed text is the reply, unless the stream started too late.
   const wasSpoken = (text: string): boolean => spoken.trim() !== '' && spoken.trim() === text.trim()
   const watch = (change: Change): void => {
     if (change.type === 'progress' && change.kind === 'tool') line(`  · ${change.text}`)
@@ -103,7 +103,7 @@ const liveView = (live: CliCall['live']): LiveView => {
   return { watch, wasShown: ({ id, role, text }) => shown.has(id) || (role === 'agent' && wasSpoken(text)) }
 }
 
-/** What an agent wrote stays as it wrote it. */
+/** The agent's text is shown unchanged. */
 const shownText = ({ role, text }: Pick<HistoryEntry, 'role' | 'text'>): string =>
   role === 'system' ? plainMarkdown(text) : text
 
@@ -120,7 +120,7 @@ export const chat = command<ChatResult, CliCall>({
     conversationId,
     messages: answers.map(({ role, text, at }) => ({ role, text, at: new Date(at).toISOString() })),
   }),
-  // A message that no agent answered was refused or failed; which of them, the answer says.
+  // A message that no agent answered was refused or failed; the reply says which.
   exitCode: ({ answers, isCommand, interrupted }) => {
     if (interrupted) return exitCodes.interrupted
     return isCommand || answers.some(({ role }) => role === 'agent') ? exitCodes.done : exitCodes.failed

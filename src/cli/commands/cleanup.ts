@@ -19,7 +19,7 @@ const run = async (call: Call): Promise<CleanupResult> => {
       tellNotices(call, report)
       parts.push({ codebase: codebase.name, report })
     } catch (error) {
-      // One repository that cannot be read must not keep the others from being cleaned.
+      // One unreadable repository must not block the others' cleanup.
       if (codebases.length === 1) throw error
       failed.push({ codebase: codebase.name, error: toAppError(error).message })
     }
@@ -34,7 +34,7 @@ const run = async (call: Call): Promise<CleanupResult> => {
   }
 }
 
-/** Outside of any repository all of them are meant, as the scheduler does it. */
+/** Outside a repository: all codebases, like the scheduler. */
 const codebasesOf = async (call: Call, { context }: Workplace): Promise<Codebase[]> => {
   try {
     return [await resolveCodebase(context, { name: call.codebase, cwd: cwdOf(call), signal: call.signal })]

@@ -10,7 +10,7 @@ import { coppice, remedy } from '../../domain/remedy.ts'
 const run = async (call: Call): Promise<CodebaseRemoved> => {
   const { context } = await call.open()
   const [name = ''] = call.words
-  // By its name only: a path would register what is to be removed.
+  // By name only: a path would register it first.
   const codebase = await context.store.codebases.byName(context.host, name)
   if (codebase === undefined) {
     throw new AppError('not-found', `unknown codebase ${JSON.stringify(name)}`, {

@@ -8,8 +8,8 @@ import { deleteTreeSync } from '../../process/files/delete-tree.ts'
 import { command } from '../../commands/command.ts'
 
 /**
- * Started in the background after a removal, so that nobody waits for a hundred thousand files. What it has to leave is
- * in the log, and `coppice doctor` names it.
+ * Started in the background after a removal, so that nobody waits for a hundred thousand files. What it can't delete is
+ * logged and reported by `coppice doctor`.
  */
 export const deleteCommand = command<number>({
   run: async (call) => {
@@ -23,7 +23,7 @@ export const deleteCommand = command<number>({
 })
 
 const wasDeleted = async (context: Pick<IsolationContext, 'log' | 'host' | 'home'>, path: string): Promise<boolean> => {
-  // Whatever else it is asked to delete is somebody's.
+  // Anything else may be somebody's work.
   if (!(await isGivenUp(context, path)) && !(await isDeletedClone(context, path))) return false
   try {
     deleteTreeSync(path, { leave: leaveLiveWorktree })

@@ -32,7 +32,7 @@ const run = async (call: Call): Promise<DoctorResult> => {
   return { findings: withoutRepeated(findings, failed), fixed }
 }
 
-/** What has just been tried is not advised again. */
+/** Don't suggest a fix that was just tried. */
 const withoutRepeated = (findings: readonly Finding[], failed: readonly Finding[]): Finding[] => {
   const tried = new Set(failed.map(({ about }) => about))
   return findings.filter((one) => failed.includes(one) || !tried.has(one.about) || !advisesFix(one))
@@ -40,17 +40,17 @@ const withoutRepeated = (findings: readonly Finding[], failed: readonly Finding[
 
 const advisesFix = ({ remedy = '' }: Finding): boolean => describeRemedy(remedy, asProgram).endsWith(fix)
 
-/** All of them, wherever one stands: what is wrong is seldom where one looks. */
+/** All codebases, not only the current one: the problem is often elsewhere. */
 const codebasesOf = async (call: Call, { context }: Workplace): Promise<Codebase[]> => {
   if (call.codebase === undefined) return context.store.codebases.list(context.host)
   const named = await context.store.codebases.byName(context.host, call.codebase)
-  // One whose repository is gone is what somebody may ask about.
+  // Includes one whose repository is gone.
   return [named ?? (await resolveCodebase(context, { name: call.codebase, cwd: cwdOf(call) }))]
 }
 
 type Repaired = { readonly fixed: readonly string[]; readonly failed: readonly Finding[] }
 
-/** Each thing that reconciliation says it has done, it has looked at again. */
+/** Reconciliation verifies everything it reports as done. */
 const repair = async (context: IsolationContext, codebases: readonly Codebase[]): Promise<Repaired> => {
   const fixed: string[] = []
   const failed: Finding[] = []
@@ -58,7 +58,7 @@ const repair = async (context: IsolationContext, codebases: readonly Codebase[])
   if (clones.settled > 0) fixed.push(`cleared ${counted(clones.settled, 'interrupted clone')}`)
   for (const codebase of codebases) {
     const { name } = codebase
-    // Found right after, and reported there with what to do.
+    // Reported later, with a remedy.
     if (repositoryState(codebase).state !== 'there') continue
     try {
       const before = (await context.store.leases.all(context.host)).length

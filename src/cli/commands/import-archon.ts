@@ -28,7 +28,7 @@ const run = async (call: Call): Promise<ImportReport> => {
   return report
 }
 
-/** A file, or an address; where it has a password, from where nobody else can read it. */
+/** A file or a URL; one with a password only from where others can't read it. */
 const targetOf = async (call: Call, given: string | undefined): Promise<ArchonTarget> => {
   const word = call.words[0]
   const text = word === '-' ? await firstLine(process.stdin) : (word ?? given ?? '')
@@ -40,7 +40,7 @@ const targetOf = async (call: Call, given: string | undefined): Promise<ArchonTa
   }
   if (/^postgres(?:ql)?:\/\//i.test(text)) return { postgresUrl: text.trim() }
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) {
-    // Not repeated: whatever it is, there may be a password in it.
+    // Don't echo it: it may contain a password.
     throw new AppError('usage', 'not a file or a postgres:// URL')
   }
   return { sqliteFile: resolve(cwdOf(call), text) }

@@ -6,7 +6,7 @@ import { readPlatformSettings } from '../../platforms/settings.ts'
 
 export type HomeSettings = { readonly settings: PlatformSettings; readonly file: string }
 
-/** As the server of this home would read them. */
+/** As this home's server would read them. */
 export const platformSettingsOf = ({
   home,
   ownEnvironment: env = {},

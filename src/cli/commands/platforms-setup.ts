@@ -11,7 +11,7 @@ import { platformSettingsOf } from './platforms-settings.ts'
 export type SetupResult = {
   readonly platform: RemotePlatformName
   readonly file: string
-  /** Of those that the platform knows, the ones that are set. */
+  /** The platform's settings that are set. */
   readonly set: ReadonlySet<string>
   readonly checks: readonly Check[]
 }
@@ -28,7 +28,7 @@ const run = async (call: CliCall): Promise<SetupResult> => {
     platform: name,
     file,
     set: new Set(Object.keys(settings[name])),
-    // A token is part of an address at Telegram, and an address may be part of what went wrong.
+    // Telegram URLs contain the token, and errors may contain the URL.
     checks: checks.map((check) => ({ ...check, detail: context.secrets.redact(check.detail) })),
   }
 }

@@ -9,7 +9,7 @@ import { platformSettingsOf } from './platforms-settings.ts'
 
 export type PlatformRow = {
   readonly platform: string
-  /** `not running`: configured, and there is no server that would connect it. */
+  /** `not running`: configured, but no server to connect it. */
   readonly state: 'connected' | 'connecting' | 'disconnected' | 'off' | 'not running' | 'not configured'
   readonly since: number | undefined
   readonly lastMessageAt: number | undefined
@@ -38,7 +38,7 @@ const run = async (call: CliCall): Promise<PlatformsResult> => {
 
 const nothing = { since: undefined, lastMessageAt: undefined, lastError: undefined }
 
-/** A server that does not answer is as good as none, but that is worth a word. */
+/** A server that doesn't respond counts as none, with a notice. */
 const ofServer = async (url: string, home: string, { signal, notice }: CliCall): Promise<PlatformRow[] | undefined> => {
   try {
     const token = readToken(home)?.token ?? ''

@@ -24,7 +24,7 @@ const run = async (call: CliCall): Promise<ServeResult> => {
   if (live === undefined) call.notice([...heading(serving), `  token  in ${tokenFile}`].join('\n'))
   else {
     live(`${heading(serving).join('\n')}\n`)
-    // Not through `live`, which hides secrets.
+    // Not `live`, which redacts secrets.
     if (newToken !== undefined && call.showSecret !== undefined) {
       call.showSecret(`  token  ${newToken}\n         (shown once; stored in ${tokenFile})\n`)
     } else live(`  token  in ${tokenFile}\n`)

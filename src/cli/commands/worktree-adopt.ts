@@ -24,13 +24,13 @@ const run = async (call: Call): Promise<AdoptResult> => {
   const { context } = await call.open()
   const isKnown = (await context.store.environments.liveByPath(context.host, realpathSync(path))) !== undefined
   if (call.codebase === undefined && !isKnown) await assertLinked(context, path)
-  // The worktree says which repository it belongs to, wherever the user stands.
+  // The worktree determines the repository, whatever the current directory.
   const { environments, codebase } = await resolveTargetForWrite(call, path)
   const environment = await (await environments()).adopt(codebase, path, { createdBy: 'cli', aliases: [], claim: true })
   return { environment, codebase: codebase.name }
 }
 
-/** A path, or whatever else names an environment: its branch, its id, its work. */
+/** A path, or another name of an environment: its branch, ID or work. */
 const pathOf = async (call: Call): Promise<string> => {
   const [ref = ''] = call.words
   const path = resolve(cwdOf(call), ref)
@@ -56,7 +56,7 @@ const environmentNamed = async (call: Call, ref: string): Promise<IsolatedEnviro
   return found && (await followed(context, codebase, found)).environment
 }
 
-/** Before the repository is registered: a refusal must not leave that behind. */
+/** Before registering the repository: a refusal must leave no trace. */
 const assertLinked = async (context: Pick<IsolationContext, 'git'>, path: string): Promise<void> => {
   const adminDir = await readWorktreeLink(realpathSync(path))
   const record = adminDir === undefined ? undefined : await readAdminDir(adminDir)

@@ -26,7 +26,7 @@ const run = async (call: Call): Promise<TrustResult> => {
   return { environment, codebase: codebase.name, ...vouched }
 }
 
-/** Before anything waits for a lock: whoever holds it may be moving the worktree to a commit that nobody has reviewed. */
+/** Before waiting for a lock: its holder may be moving the worktree to an unreviewed commit. */
 const checkedOut = async (call: Call): Promise<Sha | undefined> => {
   const { context, codebase } = await resolveTarget(call)
   const environment = await findEnvironment(context, codebase, call.words[0] ?? '', cwdOf(call))

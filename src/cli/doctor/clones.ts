@@ -12,7 +12,7 @@ import type { IsolationContext } from '../../isolation/context.ts'
 import { providerOf } from '../../isolation/provider-of.ts'
 import { type Finding, problem } from './finding.ts'
 
-/** Whether git can read a clone: an agent can write everything in its git directory. */
+/** Whether git can read a clone: an agent can write anything in its git directory. */
 export const examineClone = async (
   context: Pick<IsolationContext, 'git' | 'providers'>,
   codebase: Codebase,
@@ -28,7 +28,7 @@ export const examineClone = async (
     const isOnBranch = 'branch' in head && head.branch === environment.branch
     return isOnBranch && !isThere ? await goneBranch(context, codebase, environment, tree) : []
   } catch (error) {
-    // A file that git would wait for is named with the repository.
+    // A file that would block git is reported with the repository.
     if (!isAppError(error) || error instanceof UnusableFileError) return []
     return unreadableRefs(context, codebase, environment, tree, error.message)
   }
@@ -50,7 +50,7 @@ const brokenHead = (
 ): Finding => {
   const file = join(gitDir, 'HEAD')
   const write = writeLine(file, `ref: refs/heads/${branch}`)
-  // Out of git's own directory: git must not be started while a FIFO is in there, under whatever name.
+  // Move it out of the git directory: git must not start with a FIFO in there, under any name.
   return head === 'odd'
     ? problem(
         name,
@@ -88,7 +88,7 @@ const unreadableRefs = async (
   return [problem(codebase.name, `${branch}: git can't read its refs: ${why}`, way)]
 }
 
-/** The repository has what was seen of it last. */
+/** The repository has the last seen tip. */
 const goneBranch = async (
   context: Pick<IsolationContext, 'git' | 'providers'>,
   codebase: Codebase,

@@ -7,14 +7,14 @@ import { coppice, type Remedy, remedy } from '../../domain/remedy.ts'
 
 export const fix = 'coppice doctor --fix'
 
-/** One thing the doctor looked at. A problem wants somebody to act; a note is only worth knowing. */
+/** One result of the doctor. A problem needs action; a note is only information. */
 export type Finding = {
   readonly state: 'ok' | 'note' | 'problem'
   readonly about: string
   readonly detail: string
-  /** What to do about it. */
+  /** How to fix it. */
   readonly remedy?: Remedy
-  /** The file that is in the way of every look, so that it is reported once. */
+  /** The file that blocks every check, so that it is reported once. */
   readonly file?: string | undefined
 }
 
@@ -33,7 +33,7 @@ export const problem = (about: string, detail: string, way: Remedy, file?: strin
   file,
 })
 
-/** A look that fails is a finding itself: the doctor never stops at the first thing that is broken. */
+/** A failed check is itself a finding: the doctor never stops at the first problem. */
 export const look = async (about: string, question: () => Promise<Finding[]>): Promise<Finding[]> => {
   try {
     return await question()

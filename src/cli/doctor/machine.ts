@@ -5,7 +5,7 @@ import { exposedSecrets } from '../exposed-secrets.ts'
 import { type Finding, look, ok, problem } from './finding.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 
-/** What everything stands on: git, the home, the database, the disk. */
+/** The basics: git, the home, the database, the disk. */
 export const examineMachine = async ({ context, databaseName }: Workplace): Promise<Finding[]> =>
   (
     await Promise.all([
@@ -17,7 +17,7 @@ export const examineMachine = async ({ context, databaseName }: Workplace): Prom
     ])
   ).flat()
 
-/** `merge-tree --write-tree`, by which merges are tried without a working tree, came with 2.38. */
+/** `merge-tree --write-tree`, which merges without a working tree, came with 2.38. */
 const oldest = [2, 38] as const
 
 const gitVersion = async ({ git }: Workplace['context']): Promise<Finding[]> => {
@@ -57,7 +57,7 @@ const configMode = async (context: Workplace['context']): Promise<Finding[]> => 
   return exposed === undefined ? [] : [problem('config', exposed.problem, exposed.remedy)]
 }
 
-/** A checkout of a large repository and the restore point of another should fit. */
+/** Room for a checkout of a large repository and a restore point. */
 const leastBytes = 500 * 1024 * 1024
 
 const diskSpace = async ({ home, worktreesBase }: Workplace['context']): Promise<Finding[]> => {
@@ -79,7 +79,7 @@ const spaceAt = async (path: string): Promise<{ device: number; free: number }> 
     const [{ bavail, bsize }, { dev }] = await Promise.all([statfs(path), stat(path)])
     return { device: dev, free: bavail * bsize }
   } catch (error) {
-    // The root of the worktrees is made with the first of them.
+    // The worktrees' root is created with the first worktree.
     if (dirname(path) === path) throw error
     return spaceAt(dirname(path))
   }

@@ -20,7 +20,7 @@ import { type Finding, fix, look, note, problem } from './finding.ts'
 import { examineRepository } from './repository.ts'
 import { examineUnknown, examineWorktrees } from './worktrees.ts'
 
-/** The records of one codebase against git and the disk. Nothing is changed. */
+/** Compares one codebase's records with git and the disk. Read-only. */
 export const examineCodebase = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
   const { name } = codebase
   const found = repositoryState(codebase)
@@ -37,11 +37,11 @@ export const examineCodebase = async (context: IsolationContext, codebase: Codeb
   return [...repository.filter((one) => !isNamed(one, findings.flat())), ...findings.flat()]
 }
 
-/** A file in the record of a worktree is named with that worktree already. */
+/** A file in a worktree's record is reported with that worktree. */
 const isNamed = ({ file }: Finding, others: readonly Finding[]): boolean =>
   file !== undefined && others.some((other) => other.file === file)
 
-/** What belongs to no codebase: trash, spares and clones that nobody claims. */
+/** What belongs to no codebase: unclaimed trash, spares and clones. */
 export const examineHome = async (
   context: Pick<IsolationContext, 'store' | 'host' | 'home' | 'worktreesBase'>,
   codebases: readonly Codebase[],
@@ -103,7 +103,7 @@ const deadLeases = async (
   )
 }
 
-/** Environments stay where they were made, so a root that was moved away from may still be in use. */
+/** Environments stay where they were created, so a former root may still be in use. */
 const rootsOf = async (
   context: Pick<IsolationContext, 'store' | 'host' | 'worktreesBase'>,
   codebases: readonly Codebase[],
@@ -113,13 +113,13 @@ const rootsOf = async (
   return [...new Set([context.worktreesBase, ...paths.map(({ path }) => dirname(dirname(path)))])]
 }
 
-/** What was given up is being deleted; a removal under way keeps its own under its id. */
+/** Removed worktrees are being deleted; an ongoing removal keeps its own under its ID. */
 const unknownTrash = async (
   context: Pick<IsolationContext, 'host'>,
   root: string,
   open: readonly JournalEntry[],
 ): Promise<Finding[]> => {
-  // A spare is not an environment: its directory in the trash is named after the operation.
+  // A spare isn't an environment: its trash directory is named after the operation.
   const wanted = new Set<string>(open.map(({ environmentId, id }) => environmentId ?? id))
   const unknown: string[] = []
   let gone = 0
@@ -141,7 +141,7 @@ const unknownTrash = async (
   ]
 }
 
-/** The deletion leaves what is mounted in the trash, and the directories on the way to it. */
+/** Deletion skips mounts in the trash and their parent directories. */
 const mountsIn = async (directory: string): Promise<Finding[]> =>
   existsSync(directory)
     ? (await mountsInside([directory])).map(({ path, what }) =>
@@ -166,7 +166,7 @@ const unknownSpares = async (
 }
 
 /**
- * What a creation that couldn't be undone has left: nothing else names it. Worktrees that git knows are named with their
+ * Left by a creation that couldn't be undone: nothing else reports it. Worktrees known to git are reported with their
  * repository, and a clone with a token is another home's.
  */
 const leftToUser = async (
@@ -201,7 +201,7 @@ const directoriesIn = async (path: string): Promise<string[]> =>
     .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
     .map(({ name }) => name)
 
-/** Those that are named with their codebase. */
+/** Those reported with their codebase. */
 const forgottenPaths = async (
   context: Pick<IsolationContext, 'store' | 'host'>,
   codebase: Codebase,

@@ -13,7 +13,7 @@ import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { type Finding, problem } from './finding.ts'
 import { coppice, type Remedy, remedy, shell } from '../../domain/remedy.ts'
 
-/** Whether git can use the repository and its worktrees at all: when it cannot, every other command sends people here. */
+/** Checks that git can use the repository and its worktrees: if not, every other command sends users here. */
 export const examineRepository = async (
   context: Pick<IsolationContext, 'store' | 'git' | 'providers' | 'host'>,
   codebase: Codebase,
@@ -35,7 +35,7 @@ export const examineRepository = async (
   }
 }
 
-/** The first file that git would wait for, or read without end. */
+/** The first file that git would block on, or read endlessly. */
 const unusableFile = async (
   context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
@@ -44,7 +44,7 @@ const unusableFile = async (
   const repo = repoOf(codebase)
   const live = (await context.store.environments.live(codebase.id)).filter(({ host }) => host === context.host)
   try {
-    // The records of its worktrees are inside the repository.
+    // Its worktrees' records are inside the repository.
     const found = await whileSlow({ operation: 'doctor', at: repo, args: [] }, () => false)
     if (found !== undefined) return found
     for (const environment of live) {
@@ -91,7 +91,7 @@ const headCommand = ({ repoPath, baseBranch }: Codebase): string => {
   return `printf 'ref: refs/heads/%s\\n' ${branch} > ${shellWord(`${repoPath}/HEAD`)}`
 }
 
-/** By the reflog, which a broken HEAD leaves as it is. A branch that was never changed has no such line. */
+/** From the reflog, which survives a broken HEAD. A branch that never changed has no such line. */
 const lastCheckedOut = (repoPath: string): string | undefined => {
   const checkout = reflogOf(repoPath)
     .split('\n')

@@ -15,14 +15,14 @@ import { basename, join } from 'node:path'
 import { examineClone } from './clones.ts'
 import { type Finding, fix, look, note, problem } from './finding.ts'
 
-/** Each environment against git's record of it and its directory. */
+/** Compares each environment with git's record and its directory. */
 export const examineWorktrees = async (
   context: Pick<IsolationContext, 'store' | 'git' | 'providers' | 'host'>,
   codebase: Codebase,
 ): Promise<Finding[]> => {
   const findings: Finding[] = []
   for (const environment of await context.store.environments.live(codebase.id)) {
-    // A path means something on its own host only.
+    // Paths are valid on their own host only.
     if (environment.host !== context.host) continue
     if (environment.status !== 'active' && environment.status !== 'missing') continue
     findings.push(...(await look(codebase.name, () => examineOne(context, codebase, environment))))
@@ -102,7 +102,7 @@ const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { re
       return `if it is a copy of the other, move it aside: mv ${copy} ${copy}.away; if not, link it again: ${write(repair.link)}`
     }
     case 'clear': {
-      // Out of git's own directory: git must not be started while a FIFO is in there, under whatever name.
+      // Move it out of the git directory: git must not start with a FIFO in there, under any name.
       const away = shellWord(`${environment.path}.${basename(repair.file)}.away`)
       return `move it aside, then run \`coppice doctor\` again: mv ${shellWord(repair.file)} ${away}`
     }
@@ -113,13 +113,13 @@ const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { re
 
 const write = ({ file, content }: FileContent): string => writeLine(file, content)
 
-/** Its files are all that is left: they become the user's and stay where they are. */
+/** Only its files are left: they stay in place and become the user's. */
 const giveUp = ({ name }: Codebase, { branch, path }: IsolatedEnvironment): string =>
   `keep its files and stop tracking it: coppice worktree adopt ${shellWord(path)} --codebase ${shellWord(name)} && coppice worktree remove ${shellWord(branch)} --codebase ${shellWord(name)}`
 
 const git = ({ checkoutPath, repoPath }: Codebase): string => `git -C ${shellWord(checkoutPath ?? repoPath)}`
 
-/** What git has and Coppice does not: worktrees of other people and tools, and records that git cannot read. */
+/** What git has and Coppice doesn't: other worktrees, and records git can't read. */
 export const examineUnknown = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => [
   ...(await unknownWorktrees(context, codebase)),
   ...(await recordsOfOriginal(codebase)),
@@ -154,7 +154,7 @@ const unknownWorktrees = async (context: IsolationContext, codebase: Codebase): 
       codebase.name,
       `${path} (${branch ?? 'no branch'}) is a worktree ${otherHome === undefined ? "that Coppice doesn't track" : 'of another Coppice home'}${missing === true ? ', and its directory is gone' : ''}`,
       missing === true
-        ? // Never `git worktree prune`: it forgets every missing one, ours and those on a disk that is not mounted too.
+        ? // Not `git worktree prune`: it drops every missing one, including ours and those on an unmounted disk.
           `if it is gone for good: ${unlock}${git(codebase)} worktree remove ${shellWord(path)}`
         : (otherHome?.remedy ?? `track it: coppice worktree adopt ${shellWord(path)}`),
     )
@@ -165,7 +165,7 @@ const unreadableRecords = async (
   codebase: Codebase,
 ): Promise<Finding[]> => {
   const { store, host } = context
-  // One that is being made has a record before anybody knows its name.
+  // One being created has a record before its name is known.
   if ((await store.journal.open(host, codebase.id)).length > 0) return []
   const live = await store.environments.live(codebase.id)
   const spares = await store.spares.list(codebase.id)

@@ -11,11 +11,11 @@ import { type Remedy, remedy, shell } from '../../domain/remedy.ts'
 
 export type Parsed<Row extends CommandWords = CommandWords> =
   | { readonly kind: 'version' }
-  /** Of one command, of a group of them, or of all. */
+  /** For one command, a group, or all. */
   | { readonly kind: 'help'; readonly of: Row | string | undefined }
   | { readonly kind: 'command'; readonly row: Row; readonly words: readonly string[]; readonly values: Values }
 
-/** Which command, with which words and options. Whatever is wrong is an error `usage` that names what is right. */
+/** The command with its arguments and options. Throws `usage` errors that say what to do instead. */
 export const parseWith = <Row extends CommandWords>(grammar: Grammar<Row>, argv: readonly string[]): Parsed<Row> => {
   const words = leadingWords(grammar, argv)
   if (words.length === 0) return withoutCommand(grammar, argv)
@@ -24,14 +24,14 @@ export const parseWith = <Row extends CommandWords>(grammar: Grammar<Row>, argv:
   return withRow(grammar, argv, called)
 }
 
-/** The words before the command's own arguments: `--home x worktree list` is fine too. */
+/** The words before the command's own arguments. `--home x worktree list` is valid. */
 const leadingWords = ({ globalOptions }: Grammar, argv: readonly string[]): string[] => {
   const words: string[] = []
   for (let i = 0; i < argv.length && words.length < 2; i++) {
     const arg = argv[i] ?? ''
     if (arg === '--') break
     if (!arg.startsWith('-')) words.push(arg)
-    // Options in between, with their values; those of a command are known only after it is.
+    // Skip global options and their values; the command's own options aren't known yet.
     else if (globalOptions[arg.slice(2)]?.type === 'string') i++
   }
   return words
@@ -39,7 +39,7 @@ const leadingWords = ({ globalOptions }: Grammar, argv: readonly string[]): stri
 
 type Called<Row> = { readonly row: Row; readonly by: readonly string[] }
 
-/** The longest name that fits: `codebase list` is not the codebase `list`. */
+/** The longest matching name: `codebase list` isn't the codebase `list`. */
 const findCalled = <Row extends CommandWords>(
   { rows }: Grammar<Row>,
   words: readonly string[],
@@ -77,12 +77,12 @@ const withoutRow = <Row extends CommandWords>(
   const elsewhere = grammar.elsewhere?.(first)
   if (elsewhere !== undefined) throw usage(`unknown command ${quoted(grammar, first)}`, elsewhere)
   const firsts = [...new Set(names.map((name) => name.split(' ')[0] ?? name))]
-  // `coppice list` and `coppice create` are what the hand types.
+  // People type `coppice list` and `coppice create`.
   const meant = names.find((name) => name.split(' ')[1] === first)
   throw unknownCommand(grammar, first, nearest(first, firsts) ?? meant, undefined)
 }
 
-/** `help worktree` is about the group, `help worktree create` about the command. */
+/** `help worktree` shows the group, `help worktree create` the command. */
 const helpAbout = <Row extends CommandWords>(grammar: Grammar<Row>, words: readonly string[]): Parsed<Row> => {
   const [first] = words
   const row = findCalled(grammar, words)?.row
@@ -133,7 +133,7 @@ const optionProblem = (error: unknown, known: Grammar['globalOptions'], help: Re
   return usage(`unknown option ${given}`, guess === undefined ? help : `did you mean \`--${guess}\`?`)
 }
 
-/** Node's own sentences about an option that wants a value or has one too many, in ours. */
+/** Rewords Node's errors about a missing or unexpected option value. */
 const valueProblem = (message: string, known: Grammar['globalOptions'], help: Remedy): AppError => {
   const name = /Option '(?:-\w, )?--([\w-]+)/.exec(message)?.[1]
   if (name === undefined) return usage(message.split(/[.\n]/)[0] ?? message, help)

@@ -1,8 +1,8 @@
 import { usage } from './usage.ts'
 
 /**
- * Splits a line into words as a shell would: quotes keep blanks together, a backslash keeps one character. Reads all
- * that `shellWord` writes.
+ * Splits a line into words like a shell: quotes keep blanks, a backslash escapes one character. Reads everything
+ * `shellWord` writes.
  */
 export const splitWords = (line: string): string[] => {
   const words: string[] = []
@@ -28,7 +28,7 @@ export const splitWords = (line: string): string[] => {
   return word === undefined ? words : [...words, word]
 }
 
-/** `$'…'`, with no other escapes than `\011`: anything else is taken as it stands. */
+/** `$'…'`. Knows only escapes like `\011`; takes all others literally. */
 const octalQuoted = (line: string, from: number): { text: string; end: number } | undefined => {
   if (line[from + 1] !== "'") return undefined
   const end = line.indexOf("'", from + 2)
@@ -40,7 +40,7 @@ const octalQuoted = (line: string, from: number): { text: string; end: number } 
   return { text: Buffer.concat(bytes).toString('utf8'), end }
 }
 
-/** Phones type the curved ones. */
+/** Phones type curly quotes. */
 const quotes: Readonly<Record<string, string>> = { '"': '"', "'": "'", '“': '”', '‘': '’' }
 
 const quoted = (line: string, from: number, quote: string): { text: string; end: number } => {

@@ -1,4 +1,4 @@
-/** The candidate that was probably meant: at most a third of it mistyped. */
+/** The closest candidate, with at most a third of it mistyped. */
 export const nearest = (word: string, candidates: readonly string[]): string | undefined => {
   const scored = candidates
     .map((candidate) => ({ candidate, distance: distance(word.toLowerCase(), candidate.toLowerCase()) }))
@@ -7,7 +7,7 @@ export const nearest = (word: string, candidates: readonly string[]): string | u
   return scored[0]?.candidate ?? candidates.find((candidate) => word.length > 1 && candidate.startsWith(word))
 }
 
-/** Edits with a swap of neighbours as one: `lsit` is one mistake, not two. */
+/** Edit distance; a swap of neighbours counts once (`lsit`). */
 const distance = (a: string, b: string): number => {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, j) => j)]
   const at = (i: number, j: number): number => rows[i]?.[j] ?? 0

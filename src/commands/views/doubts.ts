@@ -1,6 +1,6 @@
 import type { Doubt } from '../../domain/trust.ts'
 
-/** Why something is treated like a fork. */
+/** Why something is treated as a fork. */
 export const describeDoubt = (doubt: Doubt): string => {
   switch (doubt.kind) {
     case 'follows-ref':

@@ -6,7 +6,7 @@ import { describeReason, type ReasonJson, reasonJson } from './reasons.ts'
 import { describeRemedy, remedySentence } from './remedy.ts'
 import type { View } from './view.ts'
 
-/** A refusal or a failure as programs read it. */
+/** A refusal or failure, for programs. */
 export type FailureJson = {
   readonly error: {
     readonly code: string
@@ -18,7 +18,7 @@ export type FailureJson = {
 
 export const exitCodes = { done: 0, failed: 1, usage: 2, refused: 3, interrupted: 130 } as const
 
-/** What is not simply "failed". A name that cannot be is wrong usage; what is held back for safety is a refusal. */
+/** Codes other than "failed". An invalid name is wrong usage; anything blocked for safety is a refusal. */
 const special: Partial<Record<ErrorCode, number>> = {
   usage: exitCodes.usage,
   'name-invalid': exitCodes.usage,
@@ -40,7 +40,7 @@ export const failureJson = (
   return { error: { code, message: redact(faultMessage(error, view)), reasons: faultReasons(error, redact), remedies } }
 }
 
-/** Those of its reasons that a gate gave. */
+/** Only reasons given by a gate. */
 export const faultReasons = (error: unknown, redact: (text: string) => string): ReasonJson[] =>
   reasonsOf(error).flatMap((reason) =>
     'gate' in reason ? [{ ...reasonJson(reason), detail: redact(describeReason(reason)) }] : [],
@@ -57,20 +57,20 @@ const inWords = (reason: Reason, view: Pick<View, 'commandText' | 'chat'>): stri
   return 'kind' in reason ? describeNotice(reason, view) : leftAlone(reason.left, view)
 }
 
-/** One sentence of what happened and one of what to do; never a stack. */
+/** What happened and what to do, a sentence each; never a stack trace. */
 export const failureText = (
   error: AppError,
   view: Pick<View, 'commandText' | 'chat'>,
   more = 'Run it again with --verbose for details, or run `coppice doctor`.',
 ): string => {
-  // A message may begin with a name, which is written as it is.
+  // Not capitalised: a message may begin with a name.
   const { code, remedy } = error
   const what = withFullStop(faultMessage(error, view))
   if (remedy !== undefined) return `${what}\n${remedySentence(remedy, view)}`
   return code === 'unexpected' || code === 'git-failed' ? `${what}\n${more}` : what
 }
 
-/** For --verbose: the whole chain of causes. */
+/** For --verbose: the full chain of causes. */
 export const failureDetails = (error: unknown): string => {
   const lines: string[] = []
   for (let current: unknown = error; current !== undefined && lines.length < 8;) {
@@ -80,7 +80,7 @@ export const failureDetails = (error: unknown): string => {
   return lines.join('\ncaused by: ')
 }
 
-/** What was thrown while the user was cancelling is the cancelling, whatever git called it. */
+/** Anything thrown after the user cancelled counts as the cancellation. */
 export const faultOf = (thrown: unknown, signal: AbortSignal): { fault: AppError; cancelled: boolean } => {
   const fault = toAppError(thrown)
   return { fault, cancelled: signal.aborted && ['cancelled', 'git-failed', 'timeout'].includes(fault.code) }

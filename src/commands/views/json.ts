@@ -9,11 +9,11 @@ import { reasonJson } from './reasons.ts'
 import type { View } from './view.ts'
 
 /*
- * The shapes that programs read. Fields are listed by hand, so that a new field in a record never
- * becomes part of the interface by accident. What is not known is null, times are ISO 8601.
+ * JSON for programs. Fields are listed by hand, so that a new field in a record never becomes part of the interface by
+ * accident. Unknown values are null; times are ISO 8601.
  */
 
-/** Environments name their codebase; records know only its id. */
+/** JSON names the codebase; records have only its ID. */
 export type NameOf = (codebaseId: string) => string
 
 export const environmentJson = (environment: IsolatedEnvironment, nameOf: NameOf) => ({
@@ -41,7 +41,7 @@ export const factsJson = (facts: EnvironmentFacts, nameOf: NameOf) => ({
   inUse: facts.inUse.by.length > 0,
 })
 
-/** *empty* is not merged: there is nothing that could have been. *Cannot tell* is neither. */
+/** *empty* isn't merged: there was nothing to merge. *Cannot tell* is null. */
 export const mergedJson = (merged: Merged): { value: boolean | null; proof: string | null } => ({
   value: merged.value === 'cannot-tell' ? null : merged.value === 'yes',
   proof: merged.value === 'yes' ? merged.proof : null,

@@ -9,10 +9,10 @@ import type {
 import { shellPath } from './shell.ts'
 import type { View } from './view.ts'
 
-/** One thing to do about a refusal. Pasted, with its `<name>` filled in, the command does it. */
+/** One way out of a refusal. The command works as pasted, once `<name>` is filled in. */
 export type Way = { readonly title: string; readonly how: string; /** Not a command. */ readonly isSentence?: true }
 
-/** How to keep what a removal would lose. `git` makes a command for the worktree itself. */
+/** How to keep what a removal would lose. `git` builds a command for the worktree. */
 export const waysToKeep = (facts: readonly Fact[], git: (command: string) => string, view: View): Way[] =>
   facts.flatMap((one): Way[] => {
     switch (one.kind) {
@@ -44,7 +44,7 @@ export const waysToKeep = (facts: readonly Fact[], git: (command: string) => str
     }
   })
 
-/** A tag may lead to a file, and so may a ref of somebody's own making; no branch can. */
+/** A tag or a custom ref may point to a file; a branch can't. */
 const placeFor = (ref: string): string =>
   ref.startsWith('refs/tags/')
     ? 'refs/tags/<name>'
@@ -53,8 +53,8 @@ const placeFor = (ref: string): string =>
       : 'refs/kept/<name>'
 
 /**
- * A commit counts as pushed once a remote-tracking ref has it. So each goes to a branch; a tag alone will do only where
- * the remote can be asked for its tags.
+ * A commit counts as pushed once a remote-tracking ref has it. So push each to a branch; a tag is enough only if the
+ * remote can list its tags.
  */
 const pushCommits = ({ submodule, tips, hasMoreTips }: UnpushedCommits): Way => {
   const git = gitOf(submodule)
@@ -89,7 +89,7 @@ const refspec = (tip: UnpushedTip, name: string): string => {
   }
 }
 
-/** No remote-tracking ref can show that the remote has what is not a commit. So it is deleted here once it is there. */
+/** Remote-tracking refs can only prove that commits were pushed. Delete anything else here once pushed. */
 const pushRefs = (submodule: UnpushedSubmodule, all: readonly string[]): Way => {
   const git = gitOf(submodule)
   const refs = all.slice(0, mostRefs)
@@ -107,7 +107,7 @@ const pushRefs = (submodule: UnpushedSubmodule, all: readonly string[]): Way => 
 
 const mostRefs = 10
 
-/** Moving it would not help: it needs the submodule's git directory, wherever its files are. */
+/** Moving it wouldn't help: it needs the submodule's git directory, wherever its files are. */
 const removeWorktree = (
   title: string,
   git: (command: string) => string,
@@ -120,10 +120,10 @@ const removeWorktree = (
   return { title, how: `${ignoredFirst}: ${[...unlock, git(`worktree remove ${at}`)].join(' && ')}` }
 }
 
-/** `git worktree remove` stops at changed and untracked files, but deletes ignored ones without a word. */
+/** `git worktree remove` stops at changed and untracked files, but silently deletes ignored ones. */
 export const ignoredFirst = 'first copy out the ignored files you need (git deletes them too), then'
 
-/** Not `~`: a shell leaves it as it is in the middle of a word. */
+/** Not `~`: shells don't expand it inside a word. */
 const gitOf = ({ gitDir, filesAreGone }: UnpushedSubmodule) => {
   const dir = shellWord(gitDir)
   const git = `git --git-dir=${dir}${filesAreGone ? ` --work-tree=${dir}` : ''}`
@@ -133,5 +133,5 @@ const gitOf = ({ gitDir, filesAreGone }: UnpushedSubmodule) => {
 const addRemote = ({ remote }: UnpushedSubmodule, git: (command: string) => string): string[] =>
   remote === undefined ? [git('remote add origin <url>')] : []
 
-/** Several in one command need names of their own. */
+/** Several in one command need different names. */
 const placeholder = (index: number, count: number): string => (count === 1 ? '<name>' : `<name>-${index + 1}`)

@@ -2,7 +2,7 @@ import type { LeftOut } from '../../domain/removal/restore-point.ts'
 
 const MOST_LINES = 5
 
-/** A line for each thing that was not kept; a long list ends with how many more there are. */
+/** A line for each item that wasn't kept; a long list ends with the number of others. */
 export const describeLeftOut = (leftOut: readonly LeftOut[]): string[] => {
   const shown = leftOut.slice(0, MOST_LINES).map(({ path, reason }) => `${path} (${reason})`)
   const more = leftOut.length - shown.length

@@ -4,7 +4,7 @@ import type { FailureJson } from './failure.ts'
 import { describeStaleBase } from './merged.ts'
 import { type View } from './view.ts'
 
-/** The same on every platform. */
+/** Same on every platform. */
 export const limitMessage = (report: LimitReport, staleDays: number): string =>
   [
     `You have ${report.count} active worktrees for **${report.codebase}** (limit reached).`,
@@ -16,7 +16,7 @@ export const limitMessage = (report: LimitReport, staleDays: number): string =>
 const unknownMergedLine = ({ unknownMerged }: LimitReport): string[] =>
   unknownMerged === undefined ? [] : [`${describeStaleBase(unknownMerged)}, so which are merged is unknown`]
 
-/** The limit message in the words of whoever speaks. */
+/** The limit message with the surface's commands. */
 export const limitText = (report: LimitReport, staleDays: number, { commandText, paint, chat }: View): string =>
   chat === true
     ? limitMessage(report, staleDays)
@@ -36,7 +36,7 @@ export const limitJson = (report: LimitReport, staleDays: number, { commandText 
   },
 })
 
-/** Only what would make room: nobody is sent to clean up nothing. */
+/** Suggests a cleanup only if it would free a slot. */
 const commandsFor = ({ merged, stale }: LimitReport): string[] => [
   ...(merged > 0 ? ['worktree cleanup merged'] : []),
   ...(stale > 0 ? ['worktree cleanup stale'] : []),

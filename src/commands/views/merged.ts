@@ -4,7 +4,7 @@ import { shellWord } from '../../domain/shell-word.ts'
 import { counted } from '../../domain/words.ts'
 
 /*
- * Whether a branch is merged, and what follows from that for its worktree and itself. Each answers the end of a sentence,
+ * Whether a branch is merged, and what that means for it and its worktree. Each function returns the end of a sentence,
  * without a full stop.
  */
 
@@ -126,7 +126,7 @@ export const describeBranchNote = (note: BranchNote | string): string => {
 export const describeBranchOutcome = ({ deleted, note }: BranchOutcome): string =>
   `branch ${deleted ? 'deleted' : 'kept'}: ${describeBranchNote(note)}`
 
-/** Stands in brackets behind "was removed". */
+/** Shown in brackets after "was removed". */
 export const describeRemovalReason = (reason: RemovalReason | string): string => {
   if (typeof reason === 'string') return reason
   switch (reason.kind) {

@@ -21,11 +21,11 @@ type Speaker = Pick<View, 'commandText' | 'chat'>
 export const describeNotices = (notices: readonly Notice[], view: Speaker): string[] =>
   notices.map((notice) => describeNotice(notice, view))
 
-/** One that a command made itself is in words already. */
+/** A string is text already. */
 export const inWords = (notice: Notice | string, view: Speaker): string =>
   typeof notice === 'string' ? notice : describeNotice(notice, view)
 
-/** A notice in words, with commands as they are said here. */
+/** A notice as text, with this surface's commands. */
 export const describeNotice = (notice: Notice, view: Speaker): string => {
   const last = (command: string): string => lastCommand(command, view)
   switch (notice.kind) {
@@ -193,14 +193,14 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
   }
 }
 
-/** At the end of a sentence a terminal shows it bare, to be pasted; a chat would take `_` and `*` in it for markup. */
+/** At the end of a sentence: bare on a terminal, to be pasted; as code in a chat, where `_` and `*` are markup. */
 export const lastCommand = (command: string, { chat }: Pick<View, 'chat'>): string =>
   chat === true ? `\`${command}\`` : command
 
 const ifTrusted = (branch: string, view: Speaker): string =>
   `If you trust it: ${lastCommand(view.commandText(`worktree trust ${shellWord(branch)}`), view)}`
 
-/** A chat links itself; a terminal has to say which conversation. */
+/** A chat links itself; a terminal must name the conversation. */
 const toShare = (branch: string, { commandText, chat }: Speaker): string => {
   const which = chat === true ? '' : ' --conversation <platform:id>'
   return `\`${commandText(`worktree link ${shellWord(branch)}${which}`)}\` to share it`

@@ -5,8 +5,8 @@ import type { IsolationContext } from '../../isolation/context.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 
 /**
- * How the environment's branch is pushed so that it works as printed: a branch of ours has no upstream, and git then
- * refuses a bare `git push`. Only a pull request's own branch is pushed under another name.
+ * A `git push` that works as printed: our branches have no upstream, so git refuses a bare `git push`. Only a pull
+ * request's own branch is pushed under another name.
  */
 export const pushCommand = async (
   context: Pick<IsolationContext, 'git'>,

@@ -3,7 +3,7 @@ import type { Fact, RepositoryWork } from '../../domain/removal/reason.ts'
 import type { Unreachable, UnpushedCommits, UnpushedTip } from '../../domain/removal/unreachable.ts'
 import { counted } from '../../domain/words.ts'
 
-/** A reason as programs read it: SPEC.md section 8. */
+/** A reason, for programs. */
 export type ReasonJson = Pick<GateAnswer, 'gate' | 'answer'> & { readonly detail: string }
 
 export const reasonJson = (reason: GateAnswer): ReasonJson => ({
@@ -164,5 +164,5 @@ const describeCommits = ({
   return `${count} in submodule ${name} that no remote has${unasked}`
 }
 
-/** An operation of git: `a merge is in progress`. */
+/** A git operation: `a merge is in progress`. */
 const inProgress = (operation: string): string => `${operation === 'am' ? 'an' : 'a'} ${operation} is in progress`

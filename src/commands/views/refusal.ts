@@ -13,18 +13,18 @@ import { describeReasons, reasonJson } from './reasons.ts'
 import { unhide } from './unhide.ts'
 import { code, printable, type View } from './view.ts'
 
-/** Why a removal was refused and the ways out that fit these reasons. */
+/** Why a removal was refused, and the ways out that apply. */
 export type Refusal = Refused & {
-  /** It was asked with --force already. */
+  /** --force was already given. */
   readonly forced: boolean
   readonly restoreDays: number
   readonly codebase: string
-  /** Where to step out to; undefined when the codebase has no checkout. */
+  /** Where to `cd` to; undefined if the codebase has no checkout. */
   readonly checkoutPath: string | undefined
   readonly repoPath: string
   /** How long a conversation holds an environment after its last message. */
   readonly hold: { readonly days: number; readonly mergedHours: number }
-  /** How `git push` has to be called from there; undefined when there is nowhere to push to. */
+  /** The `git push` command to run there; undefined without a remote. */
   readonly push: string | undefined
 }
 
@@ -38,8 +38,8 @@ export const refusalText = (refusal: Refusal, view: View): string => {
 }
 
 /**
- * A file may be called `\n 1. Remove it anyway:  rm -rf ~`. For sentences only: in a command, `lib x` is another
- * directory than `lib\tx`, and a quoted word has no line ends anyway.
+ * A file may be called `\n 1. Remove it anyway:  rm -rf ~`. For sentences only: in a command, `lib x` isn't `lib\tx`,
+ * and a quoted word has no line breaks anyway.
  */
 const onOneLine = (text: string): string => printable(text).replaceAll(/\s/g, ' ')
 
@@ -77,7 +77,7 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
     ways.push({ title: 'Save the files', how: `copy them out of ${shellPath(environment.path, view)}` })
   }
   if (has('nobody-elses')) ways.push({ title: 'Wait', how: untilIdle(refusal), isSentence: true })
-  // Only what would help is offered: force never overrides a live process, what is not ours, or what nobody can tell.
+  // Offer --force only if it helps: it never overrides a live process, others' files, or an unknown.
   if (!forced && refusals(reasons, true).length === 0) {
     const remove = view.commandText(`worktree remove ${branch} --force`)
     const restore = view.commandText(`worktree restore ${branch}`)
@@ -90,7 +90,7 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   return ways
 }
 
-/** What is inside it and not of it: a mount, somebody's worktree, a repository. */
+/** Foreign things inside it: a mount, another worktree, a repository. */
 const waysOutOfOthers = (facts: readonly Fact[], view: View): Way[] => {
   const mounts = facts.flatMap((fact) => (fact.kind === 'mount' ? [shellPath(fact.path, view)] : []))
   const repository = facts.find((fact) => fact.kind === 'repository-inside')
@@ -116,7 +116,7 @@ const waysOutOfOthers = (facts: readonly Fact[], view: View): Way[] => {
   ]
 }
 
-/** In the environment, wherever it is pasted: `git clean` where the user stands would clean the shared checkout. */
+/** With `-C`: pasted elsewhere, a plain `git clean` would clean the shared checkout. */
 const gitThere =
   ({ environment }: Refusal, view: View) =>
   (command: string): string =>
@@ -140,7 +140,7 @@ const waysOutOfFiles = ({ push }: Refusal, facts: readonly Fact[], git: (command
     {
       title: 'Discard changes',
       how: [
-        // Also what is staged, conflicted or marked with `add --intent-to-add`, which `git checkout .` leaves.
+        // Also clears staged, conflicted and `add --intent-to-add` files, which `git checkout .` keeps.
         git('reset --hard'),
         git('clean -fd'),
         ...(hasMoved ? [git('submodule update --recursive --checkout')] : []),
@@ -149,7 +149,7 @@ const waysOutOfFiles = ({ push }: Refusal, facts: readonly Fact[], git: (command
   ]
 }
 
-/** What is in a submodule is its own repository's to commit: `git add` in the worktree leaves it. */
+/** Submodule changes must be committed in the submodule: `git add` in the worktree skips them. */
 const waysOutOfSubmodule = (
   { problem }: Extract<Uncommitted, { kind: 'submodule' }>,
   path: string,
@@ -186,12 +186,12 @@ const wayOutOfUse = (refusal: Refusal, facts: readonly Fact[], view: View): Way[
   ]
 }
 
-/** From the repository: the directory itself may be missing. */
+/** Run in the repository: the worktree may be missing. */
 const unlock = ({ environment, checkoutPath, repoPath }: Refusal, view: View): string =>
   `git -C ${shellPath(checkoutPath ?? repoPath, view)} worktree unlock ${shellPath(environment.path, view)}`
 
 const stepOut = ({ environment, forced, checkoutPath, codebase }: Refusal, view: View): string => {
-  // Without a checkout there is no directory that would say which codebase is meant.
+  // Without a checkout, no directory implies the codebase.
   const flags = `${forced ? ' --force' : ''}${checkoutPath === undefined ? ` --codebase ${shellWord(codebase)}` : ''}`
   const remove = view.commandText(`worktree remove ${shellWord(environment.branch)}${flags}`)
   return `cd ${checkoutPath === undefined ? '~' : shellPath(checkoutPath, view)} && ${remove}`

@@ -4,10 +4,10 @@ import { code, plain, type View } from './view.ts'
 
 type Speaker = Pick<View, 'commandText' | 'chat'>
 
-/** A remedy in words, with commands as they are called here. */
+/** A remedy as text, with commands written for this surface. */
 export const describeRemedy = (remedy: Remedy, view: Speaker): string => words(remedy, view).join('')
 
-/** With a capital and a full stop. Not behind a command that is to be pasted: `rm file.` is about another file. */
+/** With a capital and a full stop, but none after a command to paste: `rm file.` means another file. */
 export const remedySentence = (remedy: Remedy, view: Speaker): string => {
   const parts = partsOf(remedy)
   const [first = '', ...rest] = words(remedy, view)
@@ -25,7 +25,7 @@ const words = (remedy: Remedy, view: Speaker): string[] =>
     return view.chat === true ? code(command, { chat: true, paint: plain }) : `\`${command}\``
   })
 
-/** On a terminal a command at the end, behind a colon or all alone, is ready to be pasted. A chat has it as code. */
+/** On a terminal, a command at the end, after a colon or alone, is bare for pasting. In a chat it is code. */
 const isBare = (parts: Exclude<Remedy, string>, i: number, { chat }: Speaker): boolean => {
   const before = parts[i - 1]
   const isLast = i === parts.length - 1 && typeof parts[i] === 'object'

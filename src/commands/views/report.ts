@@ -11,7 +11,7 @@ import { aligned, type Cell, tilde, type View } from './view.ts'
 export type CleanupResult = {
   readonly parts: readonly { readonly codebase: string; readonly report: CleanupReport }[]
   readonly nameOf: NameOf
-  /** Codebases that could not be cleaned at all, and why. */
+  /** Codebases whose cleanup failed, and why. */
   readonly failed: readonly { readonly codebase: string; readonly error: string }[]
   readonly dryRun: boolean
   readonly restoreDays: number
@@ -24,7 +24,7 @@ export const tellNotices = (call: Call, { notices }: CleanupReport): void => {
 export const cleanupExit = ({ parts, failed }: CleanupResult): number =>
   parts.some(({ report }) => report.errors.length > 0) || failed.length > 0 ? exitCodes.failed : exitCodes.done
 
-/** One report of all codebases. */
+/** Merges all codebases. */
 export const cleanupJson = (
   { parts, nameOf, dryRun }: CleanupResult,
   view: Pick<View, 'commandText' | 'chat'>,
@@ -33,7 +33,7 @@ export const cleanupJson = (
   return reportJson(joinReports(reports, dryRun), nameOf, view)
 }
 
-/** What went and why, and why the rest did not. Of which codebase, where there are several. */
+/** What was removed or kept, and why; grouped by codebase if there are several. */
 export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResult, view: View): string => {
   const codebases = [...parts.map(({ codebase }) => codebase), ...failed.map(({ codebase }) => codebase)]
   const several = codebases.length > 1

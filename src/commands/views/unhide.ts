@@ -2,13 +2,13 @@ import { shellWord } from '../../domain/shell-word.ts'
 import { shellPath } from './shell.ts'
 import type { View } from './view.ts'
 
-/** A command line that makes `git status` show the changes of files that a bit in the index, or their times, hide. */
+/** A command that makes `git status` show changes hidden by an index bit or by unchanged file times. */
 export const unhide = (paths: readonly string[], root: string, view: View): string =>
   paths.length <= MOST_NAMED && paths.every(canBePasted) ? unhideNamed(paths, root, view) : unhideAll(root, view)
 
 const MOST_NAMED = 20
 
-/** U+FFFD stands for bytes that aren't UTF-8. The form without names works in shells that don't know `$'…'`, too. */
+/** U+FFFD marks bytes that aren't UTF-8. The form without names also works in shells without `$'…'`. */
 const canBePasted = (path: string): boolean => !/[\p{Cc}\ufffd]/u.test(path)
 
 /** Two calls: given both options, git clears only one of the bits. */
@@ -16,15 +16,14 @@ const unhideNamed = (paths: readonly string[], root: string, view: View): string
   const named = paths.map(shellWord).join(' ')
   const unset = (bit: 'assume-unchanged' | 'skip-worktree'): string =>
     `git -C ${shellPath(root, view)} update-index --no-${bit} -- ${named}`
-  // With another time git reads the file again; -c: one that is gone stays gone.
+  // A new time makes git read the file again; -c: don't create missing files.
   const touch = `touch -ch ${paths.map((path) => shellWord(`${root}/${path}`)).join(' ')}`
   return `${unset('assume-unchanged')} && ${unset('skip-worktree')} && ${touch}`
 }
 
 /**
- * All files that have a bit set, by what git says itself: too many to name, or with names that can't be pasted. Files
- * that a sparse checkout leaves out keep theirs, or git would call them deleted. An index that is older than the files
- * has git read them all again.
+ * All files with a bit set, as listed by git: for too many files, or names that can't be pasted. Files outside a sparse
+ * checkout keep theirs, or git would call them deleted. An index older than the files makes git read them all again.
  */
 const unhideAll = (root: string, view: View): string => {
   const flagged = `git ls-files -v -z | xargs -0 sh -c '${FLAGGED}' sh`
@@ -34,7 +33,7 @@ const unhideAll = (root: string, view: View): string => {
   return `(cd ${shellPath(root, view)} && for bit in ${bits}; do ${clear} || exit; done && ${touch})`
 }
 
-/** The names after their tags, NUL-terminated: lower case means assume-unchanged, `S` or `s` skip-worktree. */
+/** The names without their tags, NUL-terminated: lower case is assume-unchanged, `S` or `s` skip-worktree. */
 const FLAGGED = [
   'LC_ALL=C; for f do p=${f#? }; case $f in',
   '[sS]*) [ -e "$p" ] || [ -L "$p" ] || continue;;',

@@ -4,7 +4,7 @@
  */
 import { styleText } from 'node:util'
 
-/** How text is shown: with or without colour, at which time, with whose words for a command. */
+/** How to render text: colours, current time, command syntax. */
 export type View = {
   readonly paint: Paint
   readonly now: number
@@ -12,9 +12,9 @@ export type View = {
   readonly userHome: string | undefined
   /** `coppice worktree list` here, `/worktree list` in a chat. */
   readonly commandText: (command: string) => string
-  /** How wide the terminal is; undefined where nobody counts, as in a file. */
+  /** The terminal's width; undefined if unlimited, as in a file. */
   readonly columns: number | undefined
-  /** Markdown instead of colours: names in backticks, tables as blocks of code. */
+  /** Markdown instead of colours: names in backticks, tables as code blocks. */
   readonly chat?: true
 }
 
@@ -32,17 +32,17 @@ export const asProgram: Omit<View, 'now'> = {
   columns: undefined,
 }
 
-/** In a chat only what is bold stands out. */
+/** In a chat only bold is rendered. */
 export const markdown: Paint = (style, text) => (style === 'bold' && text !== '' ? `**${text}**` : text)
 
-/** A branch, a codebase, a path: as it is typed. */
+/** A branch, codebase or path, verbatim. */
 export const code = (text: string, view: Pick<View, 'chat' | 'paint'>): string =>
   view.chat === true ? fenced(printable(text), '`', '') : view.paint('bold', printable(text))
 
-/** Lines whose columns matter. */
+/** Lines with aligned columns. */
 const block = (text: string, { chat }: Pick<View, 'chat'>): string => (chat === true ? fenced(text, '```', '\n') : text)
 
-/** A name may have backticks in it: the fence has one more. */
+/** A name may contain backticks, so the fence has one more. */
 const fenced = (text: string, least: string, inner: string): string => {
   const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
   if (longest < least.length) return `${least}${inner}${text}${inner}${least}`
@@ -50,7 +50,7 @@ const fenced = (text: string, least: string, inner: string): string => {
   return `${fence}${inner || ' '}${text}${inner || ' '}${fence}`
 }
 
-/** https://no-color.org: any value but an empty one counts. */
+/** https://no-color.org: any non-empty value counts. */
 export const paintFor = (
   stream: { readonly isTTY?: boolean | undefined },
   env: Readonly<Record<string, string | undefined>>,
@@ -59,7 +59,7 @@ export const paintFor = (
   return wanted ? coloured : plain
 }
 
-/** `in` the future is a clock that was set back: "just now". */
+/** A future time (clock set back) is "just now". */
 export const ago = (at: number, now: number): string => {
   const seconds = Math.floor((now - at) / 1000)
   if (seconds < 60) return 'just now'
@@ -75,20 +75,20 @@ export const tilde = (path: string, { userHome }: Pick<View, 'userHome'>): strin
     ? `~${path.slice(userHome.length)}`
     : path
 
-/** What a file or a branch may be called must not be able to move the cursor or change colours. */
+/** File and branch names must not move the cursor or change colours. */
 // eslint-disable-next-line no-control-regex
 export const printable = (text: string): string => text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?')
 
 export type Cell = { readonly text: string; readonly style?: Style }
 
-/** What gives way, in this order, where a table is wider than the terminal. By heading. */
+/** Columns (by heading) to drop or cut, in this order, if a table is too wide. */
 export type Fit = { readonly drop?: readonly string[]; readonly cut?: readonly string[] }
 
-/** Aligned columns under their headings; a column with nothing in it is left out. */
+/** Aligned columns with headings; empty columns are left out. */
 export const table = (headings: readonly string[], rows: readonly (readonly Cell[])[], view: View): string =>
   fittedTable(headings, rows, view).text
 
-/** The same within the width of the terminal, and what had to be left out for that. */
+/** A table that fits the terminal's width, and the columns dropped for that. */
 export const fittedTable = (
   headings: readonly string[],
   rows: readonly (readonly Cell[])[],
@@ -126,10 +126,10 @@ const fittedLines = (
   return { lines: lines.map((row) => lineOf(row, used, widths, paint)), dropped }
 }
 
-/** Narrower, a branch says nothing any more. */
+/** Branch names are unreadable below that. */
 const leastWidth = 8
 
-/** Aligned columns without headings, as a report has them. */
+/** Aligned columns without headings, for reports. */
 export const aligned = (rows: readonly (readonly Cell[])[], view: View): string => {
   const most = Math.max(0, ...rows.map((row) => row.length))
   const headings = Array.from({ length: most }, () => '')
@@ -158,7 +158,7 @@ const clipped = (text: string, most: number): string => {
   return `${kept}…`
 }
 
-/** Code points, with East Asian wide ones counted twice: near enough for columns. */
+/** Code points, East Asian wide ones counted twice: good enough for columns. */
 const width = (text: string): number => {
   let sum = 0
   for (const char of text)
@@ -178,7 +178,7 @@ export const facts = (rows: readonly (readonly [label: string, value: string])[]
   return rows.map(([label, value]) => `${paint('dim', label.padEnd(longest))}  ${printable(value)}`).join('\n')
 }
 
-/** Lines of at most `columns`, broken between words; all but the first begin with the indent. */
+/** Wraps at words to `columns`; all lines but the first are indented. */
 export const wrapped = (text: string, columns: number, indent: number): string => {
   const lines: string[] = []
   let line: string | undefined
@@ -192,7 +192,7 @@ export const wrapped = (text: string, columns: number, indent: number): string =
   return [...lines, line ?? ''].join('\n')
 }
 
-/** Markdown bullets, with a word about those that are left out. */
+/** Markdown bullets, plus the number of items left out. */
 export const listed = (lines: readonly string[], most: number): readonly string[] => [
   ...lines.slice(0, most).map((line) => `- ${line}`),
   ...(lines.length > most ? [`- and ${lines.length - most} more`] : []),

@@ -1,6 +1,6 @@
 import type { ArchonConversation } from '../../store/archon/archon.ts'
 
-/** When somebody last spoke there. A clock that was ahead must not make it the most recent one for ever. */
+/** Time of the last message. A clock that was ahead must not keep it the most recent forever. */
 export const activityOf = (
   { lastActivityAt, updatedAt, createdAt }: Pick<ArchonConversation, 'lastActivityAt' | 'updatedAt' | 'createdAt'>,
   now: number,

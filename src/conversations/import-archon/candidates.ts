@@ -1,7 +1,7 @@
 import { toWork, type Work } from '../../domain/work.ts'
 import type { ArchonConversation, ArchonEnvironment, ArchonInstallation } from '../../store/archon/archon.ts'
 
-/** A worktree that Archon knows: a row of its table of environments, or what a conversation of old names. */
+/** A worktree known to Archon: an environment row, or named by an old conversation. */
 export type Candidate = {
   readonly row: ArchonEnvironment | undefined
   readonly name: string
@@ -13,7 +13,7 @@ export type Candidate = {
   readonly aliases: readonly Work[]
 }
 
-/** The environments' own rows first: they know more about the same worktree. */
+/** Environment rows first: they have more data about the same worktree. */
 export const candidatesOf = ({ environments = [], conversations }: ArchonInstallation): Candidate[] => {
   const rows = environments.map((row): Candidate => {
     const users = conversations.filter(({ isolationEnvId }) => row.id !== undefined && isolationEnvId === row.id)
@@ -27,7 +27,7 @@ export const candidatesOf = ({ environments = [], conversations }: ArchonInstall
 export const rowIdsOf = (environments: readonly ArchonEnvironment[] = []): ReadonlySet<string> =>
   new Set(environments.flatMap(({ id }) => id ?? []))
 
-/** Where a conversation works: the row it names, else a path in one of the three columns that have held one. */
+/** Where a conversation works: the row it names, or a path in one of three legacy columns. */
 export const placeOf = (
   { isolationEnvId, isolationEnvIdLegacy, worktreePath }: ArchonConversation,
   rowIds: ReadonlySet<string>,
@@ -59,7 +59,7 @@ const namedByConversations = (
   return [...found.values()]
 }
 
-/** Issues and PRs that Archon has linked to the same tree. */
+/** Issues and PRs that Archon linked to the worktree. */
 const linked = (metadata: string | undefined): Work[] => {
   let data: unknown
   try {

@@ -9,7 +9,7 @@ import { addCodebase, assertCommits } from '../../isolation/codebases/codebases.
 import type { ArchonCodebase } from '../../store/archon/archon.ts'
 import { eachRow, type Import } from './each-row.ts'
 
-/** Ours by Archon's id. */
+/** Keyed by Archon ID. */
 export type CodebasesTaken = ReadonlyMap<string, Codebase>
 
 export const takeOverCodebases = async (run: Import): Promise<CodebasesTaken> => {
@@ -22,7 +22,7 @@ export const takeOverCodebases = async (run: Import): Promise<CodebasesTaken> =>
       run.record.known('codebase')
     }
     const found = await repositoryAt(run, row.path).catch((error: unknown) => {
-      // The directory is gone, and the same repository may be registered from another place.
+      // The directory is gone, but the repository may be registered elsewhere.
       const elsewhere = registered.find((codebase) => sameAddress(codebase, row.repositoryUrl))
       if (elsewhere === undefined) throw error
       return elsewhere
@@ -43,7 +43,7 @@ export const takeOverCodebases = async (run: Import): Promise<CodebasesTaken> =>
 
 const nameOf = ({ name, path, id }: ArchonCodebase): string => name ?? path ?? id ?? 'a row without a name'
 
-/** The repository whose top this directory is; a linked worktree leads to its canonical repository. */
+/** The repository with this top directory; for a linked worktree, its main repository. */
 const repositoryAt = async ({ context, signal }: Import, path: string | undefined): Promise<Discovered> => {
   if (path === undefined || !path.startsWith('/') || path.includes('\0')) {
     throw new AppError('not-a-repository', 'its directory is not an absolute path')
@@ -53,7 +53,7 @@ const repositoryAt = async ({ context, signal }: Import, path: string | undefine
   if (!found.isDirectory()) throw new AppError('not-a-repository', `${path} is not a directory`)
   const repository = await discoverRepository(context.git, path, { signal })
   const { commonDir, checkoutPath, linkedWorktree } = repository
-  // Git looks upwards: a plain directory below a home that is a repository would become that home.
+  // Git searches upwards: in a home that is a repository, a plain directory would match the home.
   if (![commonDir, checkoutPath, linkedWorktree].includes(realpathSync(path))) {
     throw new AppError('not-a-repository', `${path} is inside a repository, but isn't its root`)
   }
@@ -70,7 +70,7 @@ const sameAddress = (codebase: Codebase, url: string | undefined): boolean => {
 const register = async (run: Import, row: ArchonCodebase, found: Discovered): Promise<Codebase> => {
   const { context, dryRun, signal } = run
   const { commonDir, checkoutPath } = found
-  // Archon says `owner/name`, or a plain name; its directories are called `source`.
+  // Archon's names are `owner/name` or plain; its directories are called `source`.
   const called = row.name?.split('/').at(-1)
   const github = githubOf(withoutSecret(row.repositoryUrl))
   const place = checkoutPath ?? commonDir

@@ -9,7 +9,7 @@ import { eachRow, type Import } from './each-row.ts'
 import { hasControl } from './report.ts'
 import { resumable, type SessionChoice, sessionsByConversation } from './sessions.ts'
 
-/** Binds each conversation to its codebase and environment, with the session that can go on there. */
+/** Binds each conversation to its codebase and environment, with its session if resumable. */
 export const takeOverConversations = async (
   run: Import,
   codebases: CodebasesTaken,
@@ -57,7 +57,7 @@ const conversationOf = (
     platform,
     conversationId,
     codebaseId: codebase.id,
-    // Closing lets go of the environment; one that is closed has none.
+    // Closing releases the environment.
     environmentId: closed === undefined ? environment?.id : undefined,
     persistent: platform === 'telegram',
     agent: undefined,
@@ -67,7 +67,7 @@ const conversationOf = (
   }
 }
 
-/** Conversation and session in one transaction: the next run finds both or neither. */
+/** In one transaction: the next import finds both or neither. */
 const create = async (
   run: Import,
   wanted: Conversation,
@@ -77,7 +77,7 @@ const create = async (
   const choice = choose(run, wanted, environment, session)
   if (!run.dryRun) {
     await run.context.store.transaction(async (store) => {
-      // Whose session goes on is who answers: the default agent would begin anew in another one's tree.
+      // Keep the agent the session belongs to; the default agent couldn't resume it.
       const agent = choice?.agent
       const { id } = await store.conversations.ensure({ ...wanted, agent })
       if (choice !== undefined) await store.sessions.start(choice.toSession(run.context.ids(), id))
@@ -88,8 +88,8 @@ const create = async (
 }
 
 /**
- * One that is known stays as it is, with one exception: its worktree could not be taken over before and now is. Then it
- * is bound to it, unless somebody has spoken here since.
+ * A known conversation stays as it is, with one exception: if its worktree could only be imported now, it is bound to
+ * it, unless somebody has written here since.
  */
 const recall = async (
   run: Import,
@@ -117,7 +117,7 @@ const recall = async (
   if (choice !== undefined) run.record.taken('session')
 }
 
-/** Says again what became of it; begins nothing, since whoever ended it here has meant it. */
+/** Reports the session again, but starts none: if it was ended here, that was intended. */
 const recallSession = async (
   run: Import,
   known: Conversation,

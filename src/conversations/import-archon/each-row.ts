@@ -5,7 +5,7 @@ import { endsAll, type ImportKind, reasonOf, type Recorder } from './report.ts'
 
 export type ImportOptions = { readonly dryRun: boolean; readonly signal: AbortSignal }
 
-/** What every step of one import stands on. */
+/** Dependencies of every import step. */
 export type Import = ImportOptions & {
   readonly context: IsolationContext
   readonly environments: Environments
@@ -13,7 +13,7 @@ export type Import = ImportOptions & {
   readonly record: Recorder
 }
 
-/** One bad row is reported and the rest goes on. */
+/** Reports a bad row and continues. */
 export const eachRow = async <Row>(
   run: Import,
   kind: ImportKind,

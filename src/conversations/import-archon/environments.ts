@@ -18,10 +18,10 @@ export type EnvironmentTaken = {
   readonly branch: string
 }
 
-/** Which of our environments a conversation of Archon's worked in; undefined when none was taken over. */
+/** The imported environment an Archon conversation worked in; undefined if none. */
 export type EnvironmentOf = (conversation: ArchonConversation) => EnvironmentTaken | undefined
 
-/** A worktree that is really there, and what it is for. */
+/** An existing worktree and its work. */
 type Found = { candidate: Candidate; codebase: Codebase; real: string; branch: string; work: Work }
 
 export const takeOverEnvironments = async (run: Import, codebases: CodebasesTaken): Promise<EnvironmentOf> => {
@@ -69,7 +69,7 @@ const lookAt = async (candidate: Candidate, codebases: CodebasesTaken): Promise<
   return { candidate, codebase, real, branch, work }
 }
 
-/** Two rows about one worktree are one environment. What a conversation of old names beside its row is no row. */
+/** Two rows about one worktree are one environment. A path that an old conversation names isn't a row. */
 const repeated = (run: Import, taken: Map<Candidate, EnvironmentTaken>, one: Found, same: EnvironmentTaken): void => {
   if (one.codebase.id === same.codebase.id) taken.set(one.candidate, same)
   if (one.candidate.row === undefined) return
@@ -94,14 +94,14 @@ const takeOver = async (
   if (holder !== undefined) throw no(holder)
   const id = run.dryRun ? toEnvironmentId(`planned ${path}`) : (await adopt(run, one, found)).id
   const at = Math.max(0, ...one.candidate.conversations.map((conversation) => activityOf(conversation, clock())))
-  // Adopting is no use of it: what nobody has touched for a month is not fresh because we took note of it.
+  // Adopting isn't activity: a worktree unused for a month isn't fresh because we imported it.
   if (!run.dryRun && at > 0) await store.environments.update(id, { lastActivityAt: at })
   run.record.taken('environment')
   run.record.environment({ codebase: codebase.name, work, branch, path })
   return { id, path, codebase, work, branch }
 }
 
-/** Who has this work or branch already: here, or earlier in this import. */
+/** Who already has this work or branch, here or earlier in this import. */
 const holderOf = async (
   { context: { store } }: Import,
   { codebase, work, branch }: Found,
@@ -114,7 +114,7 @@ const holderOf = async (
   return onBranch === undefined ? undefined : `the branch ${branch} already has a worktree: ${onBranch.path}`
 }
 
-/** A linked work that has a worktree of its own keeps that. */
+/** A linked work with its own worktree keeps that. */
 const adopt = ({ environments }: Import, one: Found, found: readonly Found[]): Promise<IsolatedEnvironment> => {
   const aliases = one.candidate.aliases.filter(
     (alias) => !found.some(({ codebase, work }) => codebase.id === one.codebase.id && sameWork(work, alias)),

@@ -12,10 +12,9 @@ import type { Import, ImportOptions } from './each-row.ts'
 import { createRecorder, type ImportReport } from './report.ts'
 
 /**
- * Takes an Archon installation over into our own store: codebases, then the environments whose worktrees are there, then
- * the conversations with their sessions. Each step looks first and writes last, so a dry run is the same walk without
- * the writes; what is known already is left as it is, so twice is once. Archon's database, the worktrees and the
- * repositories stay as they are.
+ * Imports an Archon installation: codebases, then environments whose worktrees exist, then conversations with their
+ * sessions. Each step reads first and writes last, so a dry run only skips the writes. Idempotent: known items stay as
+ * they are. Archon's database, the worktrees and the repositories aren't changed.
  */
 export const importArchon = async (
   context: IsolationContext,

@@ -4,19 +4,19 @@ import { toWork, type Work, type WorkType, workOfBranch } from '../../domain/wor
 import { hasControl } from './report.ts'
 
 export type Evidence = {
-  /** What a table of environments says; the generations before had none. */
+  /** From the environments table; older versions had none. */
   readonly workflowType: string | undefined
   readonly workflowId: string | undefined
   readonly path: string
   readonly branch: string
-  /** The platforms' own ids of the conversations that point at it. */
+  /** Platform IDs of the conversations that point at it. */
   readonly conversationIds: readonly string[]
 }
 
 /**
- * What an environment of Archon's is for, by what is surest: its own words, the number or hash that its directory is
- * named after, the number of the conversation (`owner/repo#42`), the chat thread that uses it, its branch. A directory
- * comes before a conversation because trees are shared: PR 99 works in `issue-42`.
+ * Infers the work of an Archon environment from the most reliable source: its own row, the number or hash in its
+ * directory name, the conversation's number (`owner/repo#42`), the chat thread using it, its branch. The directory
+ * beats the conversation because worktrees are shared: PR 99 works in `issue-42`.
  */
 export const inferWork = (evidence: Evidence): Work =>
   fromRow(evidence) ?? fromPath(evidence) ?? fromConversations(evidence) ?? workOfBranch(evidence.branch)
@@ -26,7 +26,7 @@ const fromRow = ({ workflowType, workflowId = '' }: Evidence): Work | undefined 
     case 'issue':
     case 'pr':
     case 'review': {
-      // '42', and as the schema's own examples have it, 'pr-99'.
+      // '42', or 'pr-99' as in the schema's examples.
       const number = /^(?:(?:issue|pr|review)-|#)?([1-9][0-9]{0,9})(?:-review)?$/.exec(workflowId)?.[1]
       return number === undefined ? undefined : toWork(workflowType, number)
     }
@@ -51,7 +51,7 @@ const fromConversations = ({ conversationIds, path, branch }: Evidence): Work | 
   const isPr = [basename(path), branch].some((name) => /(?:^|[/-])pr-/.test(name))
   for (const id of conversationIds) {
     const [, sign, number] = /^[^/\s]+\/[^#!\s]+([#!])([1-9][0-9]{0,9})$/.exec(id) ?? []
-    // GitLab writes a merge request with `!`.
+    // GitLab merge requests use `!`.
     if (number !== undefined) return toWork(isPr || sign === '!' ? 'pr' : 'issue', number)
   }
   const [first] = conversationIds
@@ -61,5 +61,5 @@ const fromConversations = ({ conversationIds, path, branch }: Evidence): Work | 
 const named = (type: 'thread' | 'task', id: string): Work | undefined =>
   id.trim() === '' || id.length > 500 || hasControl(id) ? undefined : toWork(type, id)
 
-/** As in the names of branches: the first 8 hex digits of sha256, there and here. */
+/** As in branch names, in Archon and here: the first 8 hex digits of sha256. */
 const shortHash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)

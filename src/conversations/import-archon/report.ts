@@ -2,7 +2,7 @@ import { type AppError, toAppError } from '../../domain/errors.ts'
 
 export type ImportKind = 'codebase' | 'environment' | 'conversation' | 'session'
 
-/** What stays behind, named so that a person finds it in Archon, and why. */
+/** An item left behind, named so that users find it in Archon, and why. */
 export type ImportLeftOut = { readonly kind: ImportKind; readonly name: string; readonly reason: string }
 
 export type ImportedEnvironment = {
@@ -12,7 +12,7 @@ export type ImportedEnvironment = {
   readonly path: string
 }
 
-/** `known`: Coppice had it before, so nothing was to be done. */
+/** `known`: Coppice already had it. */
 export type ImportCount = { readonly taken: number; readonly known: number; readonly leftOut: number }
 
 export type ImportReport = {
@@ -53,21 +53,21 @@ export const createRecorder = (): Recorder => {
 
 const none = (): { taken: number; known: number; leftOut: number } => ({ taken: 0, known: 0, leftOut: 0 })
 
-/** Rows are other people's text: no cursor moves, no lines of their own, no reversed writing, no novels. */
+/** Rows are untrusted text: no cursor moves, line breaks or reversed text, and limited length. */
 const shown = (text: string): string =>
   text
     .slice(0, 300)
     // eslint-disable-next-line no-control-regex
     .replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, '?')
 
-/** Also what may never become an id of ours: an id is written to logs and terminals for ever. */
+/** Such text never becomes an ID either: IDs are written to logs and terminals. */
 // eslint-disable-next-line no-control-regex
 export const hasControl = (text: string): boolean => /[\u0000-\u001f\u007f-\u009f]/.test(text) || !text.isWellFormed()
 
-/** A reason as one phrase; why a single row did not work. */
+/** Why a row failed, as one phrase. */
 export const reasonOf = (error: unknown): string => toAppError(error).message
 
-/** Not this row's fault: every other one would fail in the same way. */
+/** Not this row's fault: all others would fail too. */
 export const endsAll = (error: unknown): boolean => {
   const codes: readonly AppError['code'][] = ['disk-full', 'store-failed', 'git-unavailable', 'cancelled']
   return codes.includes(toAppError(error).code)

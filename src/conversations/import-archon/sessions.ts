@@ -7,7 +7,7 @@ export type SessionChoice = {
   readonly toSession: (id: string, conversation: string) => Session
 }
 
-/** The latest of those that have not ended and have an id to resume by; older ones are history. */
+/** The latest session that hasn't ended and has an ID to resume by. */
 export const sessionsByConversation = (sessions: readonly ArchonSession[]): Map<string, ArchonSession> => {
   const latest = new Map<string, ArchonSession>()
   for (const session of sessions) {
@@ -18,10 +18,10 @@ export const sessionsByConversation = (sessions: readonly ArchonSession[]): Map<
   return latest
 }
 
-/** The agents whose sessions both sides know by the same id. */
+/** Agents whose session IDs are the same on both sides. */
 const agents = ['claude', 'codex']
 
-/** What goes on, or why it cannot: a session belongs to its directory and ends when that changes. */
+/** The session to resume, or why not: it belongs to its directory and ends when that changes. */
 export const resumable = (
   { agent = '', agentSessionId = '', startedAt }: ArchonSession,
   { closedAt, lastActivityAt }: Conversation,
@@ -30,7 +30,7 @@ export const resumable = (
   if (closedAt !== undefined) return 'its conversation is closed'
   if (environment === undefined) return "its conversation's worktree wasn't imported"
   if (!agents.includes(agent)) return `unknown agent ${JSON.stringify(agent)}`
-  // It becomes an argument of the agent's command line.
+  // It becomes a command-line argument of the agent.
   if (!/^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/.test(agentSessionId)) return "its ID isn't a valid session ID"
   return {
     agent,

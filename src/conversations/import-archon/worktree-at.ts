@@ -6,8 +6,8 @@ import { branchNameProblem } from '../../domain/names.ts'
 import { readAdminDir, readWorktreeLink } from '../../git/admin-dir.ts'
 
 /**
- * The linked worktree of this very repository at a path, as git's own records have it. Throws why it is none. Adoption
- * asks much of this again under the lock; here it is asked without one, so that a dry run leaves nothing.
+ * This repository's linked worktree at a path, by git's records. Throws the reason if there is none. Adoption checks
+ * much of this again under the lock; this check takes none, so that a dry run leaves no trace.
  */
 export const worktreeAt = async (
   codebase: Codebase,
@@ -21,7 +21,7 @@ export const worktreeAt = async (
     throw no(`${path} is not a linked worktree of ${codebase.name}`)
   }
   const record = await readAdminDir(adminDir)
-  // A copied `.git` file points at a record that is about another directory.
+  // A copied `.git` file points at another directory's record.
   if (record?.worktreePath === undefined || realOf(record.worktreePath) !== real) {
     throw no(`git's record of ${path} points to another directory`)
   }

@@ -1,13 +1,13 @@
 import type { InboxMessage } from '../../store/store.ts'
 import type { ConversationsContext } from '../context.ts'
 
-/** The message with what its platform has to be asked for. `/stop` and the end of the server do not wait for that. */
+/** The message with data fetched from its platform. `/stop` and shutdown don't wait for that. */
 export const prepared = async (
   { deliveries }: Pick<ConversationsContext, 'deliveries'>,
   message: InboxMessage,
   signal: AbortSignal,
 ): Promise<InboxMessage> => {
-  // Before anything is asked: nobody would be there to hear that it failed, and Node ends a process over that.
+  // Before calling: nobody would handle its rejection, and that would end the process.
   signal.throwIfAborted()
   const asking = deliveries.get(message.platform)?.prepare?.(message)
   if (asking === undefined) return message
@@ -18,7 +18,7 @@ export const prepared = async (
     return { ...message, details: await Promise.race([asking, aborted.promise]) }
   } finally {
     signal.removeEventListener('abort', abort)
-    // Nobody waits for it any more.
+    // Nobody awaits it now.
     asking.catch(() => undefined)
   }
 }

@@ -7,33 +7,33 @@ import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import type { InboxMessage, Store } from '../../store/store.ts'
 
 /**
- * What picks the next message. A seam: the database today, a distributed queue later. Whatever takes its place keeps
- * these promises: `accept` answers once the message is durable, one claim per message, one running message per
- * conversation in the lane `turn`, in the order of acceptance.
+ * Picks the next message. Backed by the database; could be a distributed queue. Guarantees: `accept` resolves once the
+ * message is durable, one claim per message, and in the lane `turn` one running message per conversation, in order of
+ * acceptance.
  */
 export type MessageQueue = {
-  /** Durable when it answers. `duplicate`: this delivery is known. */
+  /** Resolves once stored. `duplicate`: known delivery. */
   accept(message: IncomingMessage & { readonly lane: Lane }): Promise<{ outcome: 'accepted' | 'duplicate'; id: string }>
-  /** The next one of the lane, now ours; undefined when there is none to be had. */
+  /** Claims the lane's next message; undefined if none is available. */
   claim(lane: Lane): Promise<InboxMessage | undefined>
-  /** Names the agent's process, so that a restart can end it before it runs the message again. */
+  /** Records the agent's process, so that a restart can end it before retrying the message. */
   began(message: InboxMessage, child: ProcessIdentity | undefined): Promise<void>
   /**
-   * Done, with everything `record` writes, in one transaction: a reply is recorded exactly when its message is done.
-   * False when the message is not ours any more; then nothing was written.
+   * Marks it done, with all that `record` writes, in one transaction: a reply is recorded exactly if its message is
+   * done. Returns false, writing nothing, if the message isn't ours now.
    */
   finish(message: InboxMessage, record: (store: Store) => Promise<void>): Promise<boolean>
-  /** Puts back one that was claimed and not finished; it will be run again. */
+  /** Requeues a claimed, unfinished message. */
   putBack(message: InboxMessage): Promise<void>
-  /** Messages of holders that died are put back, their agents' processes ended first. Answers how many. */
+  /** Requeues messages of dead holders, after ending their agents' processes. */
   recover(): Promise<{ putBack: number; left: number }>
   /**
-   * The same for messages of this very process that nobody in it works on: a claim whose answer was lost, an end that
-   * could not be recorded. Not to be called while something is being claimed.
+   * The same for messages of this process that nothing here works on: a claim whose answer was lost, an end that
+   * couldn't be recorded. Don't call it during a claim.
    */
   recoverOwn(isWorkedOn: (id: string) => boolean): Promise<{ putBack: number; left: number }>
-  /** Something was recorded to be said while a message is still being worked on. */
+  /** A reply was recorded while its message is still running. */
   outboxChanged(): void
-  /** Calls whenever there may be something to claim or to deliver. */
+  /** Called when there may be something to claim or deliver. */
   onWake(listener: () => void): () => void
 }

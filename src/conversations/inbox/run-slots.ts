@@ -1,44 +1,44 @@
-/** How many conversations are worked on at once, and who is next when all places are taken. */
+/** Limits how many conversations run at once, and picks who is next. */
 export type RunSlots = {
-  /** Whether a new message may begin. Whoever waits to continue comes first. */
+  /** Whether a new message may start. Runs waiting to resume come first. */
   available(): boolean
   taken(): number
-  /** For a new message; the caller has asked whether one is available. */
+  /** For a new message. Check `available` first. */
   take(): RunSlot
 }
 
 export type RunSlot = {
   /**
-   * Waits for what no work of ours can hurry: a person's answer, another conversation's turn. The place is free for
-   * others meanwhile and is taken again, in turn, before this settles.
+   * Waits for something we can't speed up: a person's answer, another conversation's turn. Frees the slot meanwhile and
+   * takes one again, in turn, before resolving.
    */
   whileWaiting<T>(wait: () => Promise<T>, options: WaitOptions): Promise<T>
   isWaiting(): boolean
-  /** The work has ended. */
+  /** The run has ended. */
   leave(): void
-  /** There was no work after all: nobody is called to take the place. */
+  /** There was no message: frees the slot without calling `onFree`. */
   unused(): void
 }
 
-/** The same for a run that may have no place, as its work sees it. */
+/** For a run, which may have no slot. */
 export type WhileWaiting = <T>(wait: () => Promise<T>, onFull?: () => void) => Promise<T>
 
 export type WaitOptions = {
-  /** Aborted when the run ends: it needs no place to end. */
+  /** Aborted when the run ends: ending needs no slot. */
   readonly signal: AbortSignal
-  /** Called when the wait is over and all places are taken. */
+  /** Called if all slots are taken after the wait. */
   readonly onFull?: (() => void) | undefined
 }
 
 type State = 'working' | 'waiting' | 'returning' | 'gone'
 
-/** `onFree` is called when a place has become available. */
+/** `onFree` is called when a slot becomes free. */
 export const createRunSlots = (most: number, onFree: () => void): RunSlots => {
   let taken = 0
-  /** Those whose wait is over, in order. */
+  /** Runs waiting to resume, in order. */
   const returning: (() => void)[] = []
 
-  /** Passes a place on. Answers false when nobody was waiting to continue. */
+  /** Passes a slot on. Returns false if no run was waiting. */
   const passOn = (): boolean => {
     const next = returning.shift()
     if (next === undefined) taken -= 1
@@ -61,7 +61,7 @@ export const createRunSlots = (most: number, onFree: () => void): RunSlots => {
         state = 'waiting'
         free()
       } else if (state === 'returning') {
-        // It waits again before it got its place.
+        // It waits again before it got its slot.
         stopReturning?.()
       }
     }
@@ -100,7 +100,7 @@ export const createRunSlots = (most: number, onFree: () => void): RunSlots => {
           return await wait()
         } finally {
           waits -= 1
-          // With another question still open it waits on.
+          // Keep waiting while another question is open.
           if (waits === 0 && state === 'waiting' && !options.signal.aborted) await comeBack(options)
         }
       },

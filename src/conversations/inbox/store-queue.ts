@@ -16,9 +16,9 @@ export type StoreQueueDependencies = {
   readonly ids: Ids
   readonly log: Logger
   readonly failpoint: (name: string) => Promise<void>
-  /** Ends what is left of an interrupted run; false when it may still live. */
+  /** Ends what is left of an interrupted run; false if it may be alive. */
   readonly endRun: (message: InboxMessage) => Promise<boolean>
-  /** Who answers only some: the platforms it can deliver to, or one conversation. */
+  /** To handle only some: platforms it can deliver to, or one conversation. */
   readonly platforms?: readonly string[]
   readonly conversation?: ConversationKey
 }
@@ -29,7 +29,7 @@ type Waiting = {
   readonly settle: PromiseWithResolvers<{ outcome: 'accepted' | 'duplicate'; id: string }>
 }
 
-/** The queue that is the database. */
+/** A queue in the database. */
 export const createStoreQueue = (dependencies: StoreQueueDependencies): MessageQueue => {
   const { store, host, self, clock, ids, log, failpoint, endRun, platforms, conversation } = dependencies
   const holder: MessageHolder = { host, process: self }
@@ -39,12 +39,12 @@ export const createStoreQueue = (dependencies: StoreQueueDependencies): MessageQ
   }
   const accepting = createGroupCommit(store)
   const isOurs = ({ holder: by }: InboxMessage): boolean => by?.host === host && isSame(by.process, self)
-  /** Ends what is left of each and puts it back; one that may still run is left alone. */
+  /** Ends what is left of each run and requeues it; skips those that may still run. */
   const putBackAll = async (interrupted: readonly InboxMessage[]): Promise<{ putBack: number; left: number }> => {
     let putBack = 0
     let left = 0
     for (const message of interrupted) {
-      // Cannot tell is never dead: two agents at one message would be worse than one that waits.
+      // Unknown doesn't mean dead: two agents on one message are worse than one that waits.
       if (stateOf(message.holder, host) === 'cannot-tell' || !(await endRun(message))) {
         left += 1
         log.warn('an interrupted message was left alone', { id: message.id, holder: message.holder })
@@ -79,7 +79,7 @@ export const createStoreQueue = (dependencies: StoreQueueDependencies): MessageQ
           await record(inside)
           return true
         })
-      // What was said is in nobody's memory but ours.
+      // Retry: the reply exists only in our memory.
       const finished = await withStoreRetry(end, { log, what: `the end of message ${message.id}` })
       if (finished) wake()
       return finished
@@ -108,12 +108,12 @@ const stateOf = (holder: MessageHolder | undefined, host: string): 'alive' | 'de
   return holder.host === host ? liveness(holder.process) : 'cannot-tell'
 }
 
-/** More in one transaction would keep the first of them waiting for no gain. */
+/** Larger transactions only delay the first messages. */
 const LARGEST_BATCH = 500
 
 /**
- * A durable write costs a flush to the disk, however much is written: whatever arrives during one flush goes into the
- * next together. Nobody waits for more than the flush that is under way and their own.
+ * A durable write costs one disk flush, whatever its size, so messages that arrive during a flush share the next one.
+ * Each waits at most for the current flush and its own.
  */
 const createGroupCommit = (
   store: Store,
@@ -128,7 +128,7 @@ const createGroupCommit = (
         else settle.resolve(known(store, row))
       }
     } catch (error) {
-      // One row that the database refuses must not take the others with it.
+      // One row that the database rejects must not fail the others.
       if (batch.length > 1) for (const one of batch) await write([one])
       else batch[0]?.settle.reject(error)
     }
@@ -136,8 +136,8 @@ const createGroupCommit = (
   const drain = async (): Promise<void> => {
     writing = true
     while (waiting.length > 0) {
-      // What the sockets have brought is read before anything is written: SQLite writes without a pause in which more
-      // could come in, and 32,000 messages over 64 connections were 32,000 flushes.
+      // Read the sockets before writing: SQLite writes synchronously, so nothing arrives meanwhile, and 32,000 messages
+      // over 64 connections took 32,000 flushes.
       await setImmediate()
       await write(waiting.splice(0, LARGEST_BATCH))
     }

@@ -1,41 +1,39 @@
 import type { IncomingMessage, MessageDetails, Role } from '../../domain/message.ts'
 
-/**
- * What a conversation needs of its platform to be answered. Platforms implement it; nothing here knows which there are.
- */
+/** Implemented by each platform to deliver replies. Nothing here depends on a specific platform. */
 export type Delivery = {
   readonly platform: string
-  /** How many characters one message may have there; undefined: as many as there are. */
+  /** Maximum length of a message in characters; undefined: unlimited. */
   readonly limit: number | undefined
   /**
-   * Sends one message. `DeliveryError` says whether trying again may help; anything else thrown counts as *never
-   * reached*. Called again with the same `id` after a crash: a platform that can tell sends it once.
+   * Sends one message. `DeliveryError` says whether a retry may help; any other error counts as *never reached*. Called
+   * again with the same `id` after a crash; platforms that detect duplicates send it once.
    */
   send(message: OutgoingMessage): Promise<void>
   /**
-   * What the service has to be asked before a message can be worked on: the thread's newest words, where a pull
-   * request's head is. Asked when the message is taken up, not when it comes: then the service waits for our answer.
+   * Fetches what a message needs before it is handled: the thread's latest messages, a pull request's head. Called when
+   * the message is started, not when it arrives: then the service is waiting for our response.
    */
   prepare?(message: Pick<IncomingMessage, 'conversationId' | 'text' | 'details'>): Promise<MessageDetails>
-  /** Shows what the agent has said so far, where a platform can. Nothing depends on it arriving. */
+  /** Shows the agent's text so far, if the platform can. Best effort. */
   preview?(conversationId: string, text: string): void
 }
 
 export type OutgoingMessage = {
-  /** The same for the same part of the same reply, for ever: a marker, a nonce, metadata. */
+  /** Stable for the same part of the same reply: a marker, a nonce, metadata. */
   readonly id: string
   readonly conversationId: string
   readonly role: Role
   readonly text: string
-  /** Which part of how many: a long reply is split at the platform's limit. */
+  /** Part number and count: long replies are split at the platform's limit. */
   readonly part: number
   readonly parts: number
 }
 
-/** The two failures that matter: the service said no, or it was never reached. */
+/** The two failures that matter: refused, or never reached. */
 export class DeliveryError extends Error {
   readonly kind: 'refused' | 'unreachable'
-  /** How long the service asked us to wait. */
+  /** How long the service told us to wait. */
   readonly retryAfterMs: number | undefined
 
   constructor(

@@ -18,29 +18,29 @@ export type OutboxDependencies = {
   readonly changes: Changes
   readonly clock: Clock
   readonly log: Logger
-  /** Over what a platform says went wrong: an address may have the token in it. */
+  /** Applied to platform error messages: a URL may contain the token. */
   readonly redact: Redact
   readonly failpoint: (name: string) => Promise<void>
 }
 
 export type Outbox = {
-  /** Something was recorded: deliver it. Never throws, never waits. */
+  /** Delivers what was recorded. Never throws or blocks. */
   kick(): void
-  /** Answers when nothing is being delivered any more; what waits for its next try stays recorded. */
+  /** Resolves when no delivery is in progress; replies waiting for a retry stay recorded. */
   stop(): Promise<void>
-  /** Answers when everything that can be delivered now has been. */
+  /** Resolves when everything deliverable is delivered. */
   idle(): Promise<void>
 }
 
-/** Replies on their way to one platform at once; each is another conversation, and within one conversation order rules. */
+/** Concurrent replies per platform, each of another conversation: within a conversation, order is kept. */
 const AT_ONCE = 50
 
-/** Delivers what was recorded, in order per conversation, again and again until the platform has taken it. */
+/** Delivers recorded replies, in order per conversation, and retries until the platform accepts them. */
 export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
   const { store, deliveries, clock, log } = dependencies
   const platforms = [...deliveries.keys()]
   const stopping = new AbortController()
-  /** By conversation. A platform that is slow holds up nobody but itself. */
+  /** By conversation. A slow platform delays only itself. */
   const onTheirWay = new Map<string, { readonly platform: string; readonly sent: Promise<void> }>()
   let looking: Promise<void> | undefined
   let again = false
@@ -73,7 +73,7 @@ export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
   const sleepUntilDue = async (): Promise<void> => {
     const next = await store.outbox.nextDueAt(platforms)
     clearTimeout(timer)
-    // What is due and was not taken up is on its way, or waits for one that is: that one's end looks again.
+    // Anything due and not started is being sent, or waits for one that is: its end checks again.
     if (next === undefined || stopping.signal.aborted || (next <= clock() && onTheirWay.size > 0)) return
     timer = setTimeout(kick, Math.max(50, Math.min(next - clock(), LONGEST_SLEEP_MS))).unref()
   }
@@ -82,13 +82,13 @@ export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
     if (stopping.signal.aborted || platforms.length === 0) return
     looking ??= look()
       .catch((error: unknown) => {
-        // The store is away: what is recorded stays recorded, and the next look finds it.
+        // The store is unavailable: replies stay recorded, and the next check finds them.
         log.error('replies could not be looked up', { error })
         if (!stopping.signal.aborted) timer = setTimeout(kick, RETRY_STORE_MS).unref()
       })
       .finally(() => {
         looking = undefined
-        // A kick between the last look and this line.
+        // Kicked between the last check and here.
         if (again) kick()
       })
   }
@@ -124,7 +124,7 @@ const deliver = async (
   if (delivery === undefined) return
   const { id, platform, conversationId, role, text } = reply
   const parts = splitReply(text, delivery.limit)
-  // It is out: a store that is away for a moment must not turn it into a doubled one.
+  // It was sent: a brief store outage must not cause a duplicate.
   const record = (patch: Parameters<Store['outbox']['update']>[1]): Promise<void> =>
     withStoreRetry(() => store.outbox.update(id, patch), { log, what: `the delivery of reply ${id}` })
   try {
@@ -150,7 +150,7 @@ const deliver = async (
   }
 }
 
-/** *The service said no* is final for this reply, and the next ones go on; *never reached* is tried again for ever. */
+/** *Refused* is final for this reply, and the next ones continue; *unreachable* is retried forever. */
 const postpone = async (
   { store, clock, log, redact }: Pick<OutboxDependencies, 'store' | 'clock' | 'log' | 'redact'>,
   reply: Reply,

@@ -5,17 +5,17 @@ import type { IsolationContext } from '../../isolation/context.ts'
 import type { Redact } from '../../process/redaction/redact.ts'
 import type { ConversationKey, InboxMessage, Store } from '../../store/store.ts'
 
-/** What is to be said about a message. The key makes it said once, however often the message is run. */
+/** A reply to a message. The key keeps it unique, however often the message is run. */
 export type NewReply = { readonly key: string; readonly role: Role; readonly text: string }
 
-/** Whoever says something. Redaction is part of it: no caller can forget it. */
+/** For sending replies. Includes redaction, so that no caller can forget it. */
 export type ReplyContext = {
   readonly isolation: Pick<IsolationContext, 'ids' | 'clock'>
   readonly redact: Redact
   readonly platforms: LoadPlatforms
 }
 
-/** Records what is to be said, in the store that is given: inside a transaction it is said exactly if that commits. */
+/** Records replies in the given store: inside a transaction, they are sent exactly if it commits. */
 export const recordReplies = async (
   { isolation: { ids, clock }, redact, platforms }: ReplyContext,
   store: Store,

@@ -1,8 +1,8 @@
 import { trimEndOf } from '../../domain/trim-end.ts'
 
 /**
- * A long reply in messages of at most `limit` characters, cut where it hurts least: between paragraphs, then lines, then
- * words. A code block that has to be cut is closed and opened again, so that each message renders by itself.
+ * Splits a long reply into messages of at most `limit` characters, preferably between paragraphs, then lines, then
+ * words. A code block that is split is closed and reopened, so that each message renders by itself.
  */
 export const splitReply = (text: string, limit: number | undefined): string[] => {
   if (limit === undefined || text.length <= limit) return [text]
@@ -27,7 +27,7 @@ export const splitReply = (text: string, limit: number | undefined): string[] =>
 
 const closing = '\n```'
 
-/** The line that opened the code block which is still open at the end; undefined when none is. */
+/** The opening line of a code block still open at the end; undefined if none. */
 const openFence = (text: string): string | undefined => {
   let open: string | undefined
   for (const line of text.split('\n')) {
@@ -37,17 +37,17 @@ const openFence = (text: string): string | undefined => {
   return open
 }
 
-/** "```typescript" and its like; a whole line of prose behind the fence is not repeated. */
+/** For "```typescript" and the like; a line of prose after the fence isn't repeated. */
 const longestFence = 30
 
-/** Not in the first third: a message of two words before a long one reads worse than a cut. */
+/** Not in the first third: a tiny message before a long one reads worse than a cut. */
 const cutAt = (text: string, room: number): number => {
   const window = text.slice(0, room)
   for (const boundary of ['\n\n', '\n', ' ']) {
     const at = window.lastIndexOf(boundary)
     if (at > room / 3) return at + (boundary === ' ' ? 1 : 0)
   }
-  // Never between the halves of one character.
+  // Never inside a surrogate pair.
   const last = text.charCodeAt(room - 1)
   return last >= 0xd800 && last <= 0xdbff ? room - 1 : room
 }

@@ -2,16 +2,16 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { AppError } from '../../domain/errors.ts'
 
 /**
- * What one look at git's files may cost. An agent decides how many files there are and how large they are; the server's
- * thread reads them, and memory holds what was found.
+ * Limits one check of git's files. An agent decides their number and size; the server's thread reads them, and the
+ * findings are kept in memory.
  */
 export type Budget = {
   readonly bytesLeft: () => number
-  /** Throws when there are not as many left. */
+  /** Throws if fewer are left. */
   readonly takeBytes: (bytes: number) => void
-  /** Files, names in a directory, and settings. Throws when there are too many. */
+  /** Files, directory entries and settings. Throws if there are too many. */
   readonly takeItems: (items: number) => void
-  /** Lets everything else run, if it has waited long enough. */
+  /** Yields to other work if it has waited long enough. */
   readonly giveWay: () => Promise<void>
 }
 

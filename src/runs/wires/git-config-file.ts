@@ -8,29 +8,29 @@ import type { Budget } from './git-budget.ts'
 import { parseGitConfig, type Setting } from './git-config-syntax.ts'
 import { plain } from './git-places.ts'
 
-/** A setting as it is kept between runs: of one that may hold a password only the key and a hash. */
+/** A setting as stored between runs: only key and hash if it may hold a password. */
 export type Entry = {
   readonly key: string
   readonly shown: string
   readonly print: string
-  /** The hash of the value alone, where a branch names a remote. */
+  /** The hash of the value alone, if a branch names a remote. */
   readonly remote?: string
 }
 
-/** Something about a file as a whole: it is a link, or cannot be read. */
+/** About a file as a whole: it is a link, or can't be read. */
 export type FileNote = Pick<Entry, 'shown' | 'print'>
 
-/** What git reads from a file, and what there is to say about the file itself. */
+/** The settings git reads from a file, and notes on the file itself. */
 export type ConfigFile = { readonly settings: readonly Setting[]; readonly notes: readonly FileNote[] }
 
 const MOST_CONFIG_BYTES = 1_000_000
-/** Longer keys are neither kept nor compared with the names of everyday ones. */
+/** Longer keys are neither stored nor matched against everyday ones. */
 const MOST_KEY_LENGTH = 300
 const MOST_SHOWN_LENGTH = 160
-/** Enough to recognize a secret that starts in the part that is shown. */
+/** Enough to recognize a secret that starts in the visible part. */
 const MOST_REDACTED_LENGTH = 4_000
 
-/** A file of the repository: a link is reported as such, and its content all the same, since git follows it. */
+/** A file of the repository. A link is reported, but its target is read too, since git follows it. */
 export const readOwnConfig = async (file: string, budget: Budget): Promise<ConfigFile> => {
   const stat = unlessMissingSync(() => lstatSync(file))
   if (stat === undefined) return { settings: [], notes: [] }
@@ -40,7 +40,7 @@ export const readOwnConfig = async (file: string, budget: Budget): Promise<Confi
   return { settings, notes: [noteOf(`a link to ${readlinkSync(file)}`), ...notes] }
 }
 
-/** One that git or we cannot read gets a note that changes whenever the file does. */
+/** If git or we can't read the file, its note changes whenever the file does. */
 export const readConfig = async (
   file: string,
   { followLink }: { readonly followLink: boolean },
@@ -73,10 +73,7 @@ const parsed = async (text: string, budget: Budget): Promise<ConfigFile> => {
   return { settings, notes: [] }
 }
 
-/**
- * `git push -u` and a pull request's checkout record which branch belongs to which: that happens every day, and runs
- * nothing.
- */
+/** `git push -u` and a pull request's checkout record which branches belong together: common, and runs nothing. */
 export const entriesOf = async ({ settings }: ConfigFile, redact: Redact, budget: Budget): Promise<Entry[]> => {
   const entries: Entry[] = []
   for (const setting of settings) {
@@ -95,20 +92,20 @@ export const valuesOf = ({ settings }: ConfigFile, isKey: (key: string) => boole
 
 const entryOf = ({ key, written, value }: Setting, redact: Redact): Entry => ({
   key: key.length > MOST_KEY_LENGTH ? `a key of ${key.length} characters` : redact(decoded(key)),
-  // Before it is cut: half a secret is not recognized.
+  // Before truncating: half a secret isn't recognized.
   shown: cut(redact(shown(written.slice(0, MOST_REDACTED_LENGTH), value?.slice(0, MOST_REDACTED_LENGTH)))),
   // Neither has a NUL.
   print: hashOf(value === undefined ? key : `${key}\0${value}`),
   ...(value !== undefined && BRANCH_REMOTE.test(key) && { remote: hashOf(value) }),
 })
 
-/** `more` is what else must not change unnoticed. */
+/** `more`: what else must not change unnoticed. */
 const noteOf = (text: string, more = ''): FileNote => ({
   shown: cut(text),
   print: hashOf(`note\0${text}\0${more}`),
 })
 
-/** A device's change without being written to. */
+/** Files only: a device's change by itself. */
 const stampsOf = (file: string): string => {
   try {
     const stat = statSync(file)
@@ -120,7 +117,7 @@ const stampsOf = (file: string): string => {
 
 export const hashOf = (text: string | Uint8Array): string => hash('sha256', text)
 
-/** A header or a URL may hold a password: then only the key is shown. */
+/** A header or URL may hold a password: then shows only the key. */
 const shown = (key: string, value: string | undefined): string => {
   const name = decoded(key)
   if (value === undefined) return name
@@ -131,7 +128,7 @@ const MAY_BE_SECRET = /extraheader|password|token|secret|cookie|\.url|insteadof|
 
 const cut = (text: string): string => plain(text, MOST_SHOWN_LENGTH)
 
-/** What `remote` is for a branch that belongs to this remote. */
+/** The `remote` value of a branch of this remote. */
 export const remoteHash = (name: string): string => hashOf(Buffer.from(name).toString('latin1'))
 
 const decoded = (bytes: string): string => Buffer.from(bytes, 'latin1').toString('utf8')

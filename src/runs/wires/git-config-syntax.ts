@@ -1,20 +1,20 @@
-/** One setting as git understands it. Every character stands for one byte: git does not decode text either. */
+/** One setting, as git parses it. Each character is one byte: git doesn't decode text either. */
 export type Setting = {
   /** As `git config --list` prints it: section and name in lower case, the subsection as written. */
   readonly key: string
   /** The key with the name as written, for people. */
   readonly written: string
-  /** Undefined for a name without `=`, which git takes for true. */
+  /** Undefined for a name without `=`, which git treats as true. */
   readonly value: string | undefined
 }
 
-/** From here on git refuses the file. */
+/** Git refuses the file from here on. */
 export type InvalidRest = { readonly invalidLine: number; readonly rest: string }
 
 /**
- * The settings of a configuration file, by the rules of git's own parser (`git_parse_source` in git's config.c). A
- * setting that git sees and we do not is a program that nobody is warned about, so nothing is guessed: the first line
- * that git would refuse ends it. One pass, in linear time: an agent can write any file.
+ * Parses a configuration file like git (`git_parse_source` in git's config.c). A setting we miss is a program that
+ * nobody is warned about, so nothing is guessed: parsing ends at the first line that git would refuse. One pass in
+ * linear time: an agent can write any file.
  */
 export function* parseGitConfig(text: string): Generator<Setting | InvalidRest> {
   const input = createInput(text)
@@ -42,7 +42,7 @@ export function* parseGitConfig(text: string): Generator<Setting | InvalidRest> 
   }
 }
 
-/** No character, so that it is never taken for the line break that git sees at the end of a file. */
+/** Not a character, so never mistaken for the line break that git sees at the end of a file. */
 const END = ''
 const LETTER = /^[A-Za-z]$/
 const NAME_CHARACTER = /^[A-Za-z0-9-]$/
@@ -54,7 +54,7 @@ const endsLine = (character: string): boolean => character === '\n' || character
 
 type Input = ReturnType<typeof createInput>
 
-/** Character by character; `\r\n` is one line break, wherever it stands. */
+/** Reads single characters; `\r\n` is always one line break. */
 const createInput = (text: string) => {
   let at = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0
   return {
@@ -70,7 +70,7 @@ const createInput = (text: string) => {
   }
 }
 
-/** After `[`. Undefined: git would refuse it. */
+/** After `[`. Undefined if git refuses it. */
 const sectionIn = (input: Input): string | undefined => {
   let name = ''
   for (let character = input.next(); character !== ']'; character = input.next()) {
@@ -87,7 +87,7 @@ const subsectionIn = (input: Input, section: string, blank: string): string | un
   if (character !== '"') return undefined
   let name = `${section}.`
   for (character = input.next(); character !== '"'; character = input.next()) {
-    // A backslash stands for the character after it, whatever that is.
+    // A backslash escapes any character.
     if (character === '\\') character = input.next()
     if (endsLine(character)) return undefined
     name += character
@@ -106,11 +106,11 @@ const settingIn = (input: Input, section: string, first: string): Setting | unde
   return value === undefined ? undefined : { ...key, value: untilNul(value) }
 }
 
-/** After `=`. Undefined: git would refuse it. */
+/** After `=`. Undefined if git refuses it. */
 const valueIn = (input: Input): string | undefined => {
   let value = ''
   let isQuoted = false
-  /** Without the blanks at the end. */
+  /** Without trailing blanks. */
   let length = 0
   for (let character = input.next(); !endsLine(character); character = input.next()) {
     if (isBlank(character) && !isQuoted) {
@@ -118,7 +118,7 @@ const valueIn = (input: Input): string | undefined => {
       continue
     }
     if ((character === '#' || character === ';') && !isQuoted) {
-      // A backslash at the end of a comment continues nothing.
+      // A trailing backslash doesn't continue a comment.
       input.skipLine()
       continue
     }
@@ -133,7 +133,7 @@ const valueIn = (input: Input): string | undefined => {
   return isQuoted ? undefined : value.slice(0, length)
 }
 
-/** A backslash at the end of the file stands before a line break, too. */
+/** A backslash at the end of the file counts as before a line break. */
 const ESCAPES: Readonly<Record<string, string>> = {
   n: '\n',
   t: '\t',
@@ -144,7 +144,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   [END]: '',
 }
 
-/** For git, as for C, a string ends at its first NUL: `[core "hookspath<NUL>"]` sets `core.hookspath`. */
+/** As in C, a string ends at its first NUL: `[core "hookspath<NUL>"]` sets `core.hookspath`. */
 const untilNul = (text: string): string => {
   const end = text.indexOf('\0')
   return end === -1 ? text : text.slice(0, end)

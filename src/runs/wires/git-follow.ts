@@ -7,21 +7,21 @@ import { type Named, plain } from './git-places.ts'
 
 /** A configuration file that git reads. */
 export type ConfigSource = {
-  /** What people see in reports. */
+  /** Shown in reports. */
   readonly name: string
   readonly file: string
   readonly config: ConfigFile
-  /** What a relative `core.hooksPath` in it starts from; undefined: from a worktree, whose files are the agent's work. */
+  /** The base of a relative `core.hooksPath`; undefined: a worktree, whose files are the agent's work. */
   readonly hooksFrom: string | undefined
 }
 
-/** The user's variables that say where their files are. */
+/** Variables that locate the user's files. */
 export type UserFiles = { readonly HOME?: string | undefined; readonly XDG_CONFIG_HOME?: string | undefined }
 
 const MOST_INCLUDED = 50
 const MOST_HOOK_DIRECTORIES = 10
 
-/** All files that these include, and that those include, whatever their condition. */
+/** All files included by these, recursively, whatever the condition. */
 export const includedBy = async (
   sources: readonly ConfigSource[],
   user: UserFiles,
@@ -57,10 +57,10 @@ const includedByOne = async (source: ConfigSource, user: UserFiles, budget: Budg
 
 const isInclude = (key: string): boolean => key === 'include.path' || /^includeif\..*\.path$/s.test(key)
 
-/** The user's own configuration: it is theirs, and only says which hooks are in force. */
+/** The user's own configuration; read only to see which hooks apply. */
 export const userConfigs = async (user: UserFiles, budget: Budget): Promise<readonly ConfigSource[]> => {
   const { HOME: home } = user
-  // To git an empty variable is none.
+  // To git, empty means unset.
   const named = user.XDG_CONFIG_HOME === '' ? undefined : user.XDG_CONFIG_HOME
   const configHome = named ?? (home === undefined ? undefined : join(home, '.config'))
   const files = [
@@ -76,7 +76,7 @@ export const userConfigs = async (user: UserFiles, budget: Budget): Promise<read
   return found
 }
 
-/** The hooks in the directories that `core.hooksPath` names instead of the repository's own. */
+/** Hooks in directories named by `core.hooksPath` instead of the repository's own. */
 export const hooksElsewhere = (sources: readonly ConfigSource[], user: UserFiles): Named[] => {
   const directories = new Set(
     sources.flatMap(({ config, hooksFrom }) =>
@@ -89,11 +89,11 @@ export const hooksElsewhere = (sources: readonly ConfigSource[], user: UserFiles
   )
 }
 
-/** Git before 2.45 reads a blank of any kind in a value as a space. */
+/** Git before 2.45 reads any blank in a value as a space. */
 const placesOf = (path: string, from: string | undefined, user: UserFiles): string[] =>
   [...new Set([path, path.replaceAll(/[\t\r]/g, ' ')])].flatMap((one) => placeOf(one, from, user) ?? [])
 
-/** Undefined: nowhere that an agent could write to, or nowhere to look. */
+/** Undefined: nowhere to look, or nowhere an agent could write. */
 const placeOf = (path: string, from: string | undefined, { HOME: home }: UserFiles): string | undefined => {
   // `%(prefix)/` is where git is installed.
   if (path === '' || path.startsWith('%(prefix)/')) return undefined
@@ -112,7 +112,7 @@ const unknownPlace = (path: string): AppError =>
     remedy: 'use an absolute path',
   })
 
-/** Every name that git runs. Looked for one by one: the directory may be any, and hold any number of files. */
+/** All hooks git runs. Checked by name, since the directory may hold any number of files. */
 const HOOKS = [
   'applypatch-msg',
   'pre-applypatch',

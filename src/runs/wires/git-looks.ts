@@ -19,7 +19,7 @@ import {
 
 type Context = Pick<RunsContext, 'isolation' | 'redact'>
 
-/** Git's own files at one moment: the repository's, and those of the worktree that a run works in. */
+/** Snapshot of git's own files: the repository's, and those of the run's worktree. */
 export type GitLooks = {
   readonly codebase: Codebase
   readonly environment: IsolatedEnvironment | undefined
@@ -56,8 +56,8 @@ const lookAtEnvironment = async (
 const optionsOf = ({ isolation: { programEnvironment: user }, redact }: Context): LookOptions => ({ user, redact })
 
 /**
- * What changed while a run went on. If there was no complete look at the start, the last one that was kept has to do:
- * otherwise a run that makes git's files readable again would hide what was planted while they were not.
+ * Changes during a run. Without a complete check at the start, compares with the last stored one: otherwise a run that
+ * makes git's files readable again would hide what was planted before.
  */
 export const changesSince = async (context: Context, before: GitLooks, after: GitLooks): Promise<readonly string[]> => {
   const atStart = new Map(scopesOf(before).map(({ scope, look }) => [scope, look]))
@@ -71,8 +71,8 @@ export const changesSince = async (context: Context, before: GitLooks, after: Gi
 }
 
 /**
- * What changed since the last look that was kept: after the last run had ended, or while no server ran. The first look at
- * a repository or a worktree has nothing to compare with.
+ * Changes since the last stored check: after the last run, or while no server ran. The first check of a repository or
+ * worktree has nothing to compare with.
  */
 export const changesSinceLastLook = async (context: Context, now: GitLooks): Promise<readonly string[]> => {
   const lines: string[][] = []
@@ -89,10 +89,10 @@ const changesSinceKept = async (
   return kept === undefined ? [] : gitChangesBetweenRuns(kept, look)
 }
 
-/** In the transaction that records what is said about it: a crash neither hides a change nor reports it twice. */
+/** Call in the transaction that records the report: a crash neither hides a change nor repeats it. */
 export const keepLooks = async ({ isolation }: Context, store: Store, now: GitLooks): Promise<void> => {
   for (const { scope, look, environmentId } of scopesOf(now)) {
-    // One that could not be taken must not become what the next one is compared with.
+    // A failed check must not become the next baseline.
     if ('problem' in look) continue
     await store.gitSnapshots.put({
       host: isolation.host,
@@ -105,7 +105,7 @@ export const keepLooks = async ({ isolation }: Context, store: Store, now: GitLo
   }
 }
 
-/** By the worktree's path, too: one that was moved or restored has other pointers, and that was no agent. */
+/** Includes the worktree's path: a moved or restored one has other pointers, through no agent. */
 const scopesOf = ({ codebase, environment, repository, worktree }: GitLooks) => [
   { scope: `repository ${codebase.id} ${codebase.repoPath}`, look: repository, environmentId: undefined },
   ...(environment === undefined || worktree === undefined

@@ -4,10 +4,9 @@ import { AppError } from '../../domain/errors.ts'
 import { unlessMissingSync } from '../../domain/missing.ts'
 import type { Budget } from './git-budget.ts'
 
-/** A file, with how a person is told about it. */
+/** A file, and its name in reports. */
 export type Named = readonly [name: string, file: string]
 
-/** The hooks of a git directory. */
 export const hooksIn = (gitDir: string, budget: Budget, whose = ''): Named[] => {
   const directory = join(gitDir, 'hooks')
   return entriesIn(directory, MOST_HOOKS, budget)
@@ -17,7 +16,7 @@ export const hooksIn = (gitDir: string, budget: Budget, whose = ''): Named[] => 
     .map((name) => [`the hook \`${plain(name)}\`${whose}`, join(directory, name)])
 }
 
-/** The git directories of submodules, and of theirs, are in `modules`: each has a configuration and hooks of its own. */
+/** Git directories of submodules, recursively, are in `modules`: each has its own configuration and hooks. */
 export const submodulesIn = async (gitDir: string, budget: Budget): Promise<{ configs: Named[]; files: Named[] }> => {
   const found: { configs: Named[]; files: Named[] } = { configs: [], files: [] }
   const left: Named[] = [['', join(gitDir, 'modules')]]
@@ -52,10 +51,10 @@ export const submodulesIn = async (gitDir: string, budget: Budget): Promise<{ co
 
 const MOST_DIRECTORIES = 2_000
 const MOST_HOOKS = 500
-/** How many names the kernel is asked for at once. */
+/** Names per kernel call. */
 const NAMES_AT_ONCE = 64
 
-/** Listed in pieces: a directory can have millions of names, and reading them all first would block the thread. */
+/** In chunks: a directory can have millions of names, and reading all would block the thread. */
 const entriesIn = (directory: string, most: number, budget: Budget): Dirent[] => {
   const listing = unlessMissingSync(() => opendirSync(directory, { bufferSize: NAMES_AT_ONCE }))
   if (listing === undefined) return []
@@ -71,13 +70,13 @@ const entriesIn = (directory: string, most: number, budget: Budget): Dirent[] =>
   }
 }
 
-/** Not through links: where they lead is another's. */
+/** Doesn't follow links: their targets aren't ours. */
 const below = (name: string, directory: string, entries: readonly Dirent[]): Named[] =>
   entries
     .filter((entry) => entry.isDirectory())
     .map((entry) => [name === '' ? entry.name : `${name}/${entry.name}`, join(directory, entry.name)])
 
-/** An agent chooses names and paths: on one line, of a readable length, and without ending the quotes around them. */
+/** Agents choose names and paths: show them on one line, at a readable length, without closing the quotes. */
 export const plain = (name: string, mostCharacters = 300): string => {
   const line = name
     .slice(0, mostCharacters)

@@ -5,15 +5,15 @@ import { readUntrustedSync } from '../../process/files/read-untrusted.ts'
 import type { Budget } from './git-budget.ts'
 import { hashOf } from './git-config-file.ts'
 
-/** Says of a file what would not stay the same if it changed. Undefined: not there. */
+/** A fingerprint that changes with the file. Undefined if missing. */
 export type Printer = {
-  /** A link is what it points to by name, since that is what was written. */
+  /** For a link, its target's name: that is what was written. */
   readonly file: (path: string) => string | undefined
-  /** What a link leads to; undefined for what is no link. */
+  /** The content of a link's target; undefined if not a link. */
   readonly target: (path: string) => string | undefined
 }
 
-/** A hook is a script. Of more than this the kernel's stamps have to do, which take some care to fake. */
+/** Hooks are scripts. Larger files are compared by the kernel's stamps, which are hard to fake. */
 const MOST_HASHED = 1_000_000
 
 export const createPrinter = (budget: Budget): Printer => {

@@ -10,14 +10,14 @@ import { type ConfigSource, hooksElsewhere, includedBy, userConfigs, type UserFi
 import { hooksIn, type Named, submodulesIn } from './git-places.ts'
 import { createPrinter, type Printer } from './git-print.ts'
 
-/** Plain values, to be kept between runs. */
+/** Plain values, stored between runs. */
 export type GitLook =
   | {
       readonly configs: Record<string, readonly Entry[]>
       readonly files: Record<string, string>
-      /** What there is to say about configuration files themselves. Missing in a look by a version that did not keep it. */
+      /** Notes on the configuration files themselves. Missing in snapshots of older versions. */
       readonly notes?: Record<string, readonly FileNote[]>
-      /** What those lead to outside of the repository. Missing in a look by a version that did not follow them. */
+      /** Files outside the repository that those refer to. Missing in snapshots of older versions. */
       readonly followed?: {
         readonly configs: Record<string, readonly Entry[]>
         readonly files: Record<string, string>
@@ -28,9 +28,9 @@ export type GitLook =
 export type LookOptions = { readonly user: UserFiles; readonly redact: Redact }
 
 /**
- * Looks at git's own files. An agent can write the repository's configuration and hooks, which a person's next
- * `git status` would obey. Coppice's calls of git run none of it; the person is told. Only files are read, and few: no
- * program is started.
+ * Checks git's own files. An agent can write the repository's configuration and hooks, which the user's next `git
+ * status` would obey. Coppice's git calls ignore them, but the user is warned. Reads only a few files, starts no
+ * program.
  */
 export const lookAtRepository = (
   { repoPath, checkoutPath }: Pick<Codebase, 'repoPath' | 'checkoutPath'>,
@@ -51,7 +51,7 @@ export const lookAtRepository = (
     options,
   })
 
-/** A repository that only the environment has. A person's `git status` there would obey it. */
+/** An environment's own repository. A user's `git status` there would obey it. */
 export const lookAtOwnRepository = (
   { commonDir: gitDir }: Repo,
   { path }: Pick<IsolatedEnvironment, 'path'>,
@@ -70,13 +70,13 @@ export const lookAtOwnRepository = (
     options,
   })
 
-/** The worktree's own configuration and the pointers between it and the repository. */
+/** The worktree's own configuration, and its links to and from the repository. */
 export const lookAtWorktree = async (
   { repoPath }: Pick<Codebase, 'repoPath'>,
   { path, adminName }: Pick<IsolatedEnvironment, 'path' | 'adminName'>,
   options: LookOptions,
 ): Promise<GitLook> => {
-  // Git's record by the name we know: the `.git` file is the agent's to rewrite.
+  // Use the recorded name: an agent can rewrite the `.git` file.
   const adminDir =
     adminName === undefined
       ? await readWorktreeLink(path).catch(() => undefined)
@@ -97,16 +97,16 @@ export const lookAtWorktree = async (
   })
 }
 
-/** In lines for a person; empty: nothing changed. */
+/** As lines for people; empty if nothing changed. */
 export const gitChanges = (before: GitLook, after: GitLook): string[] => {
-  // Not known is not the same as unharmed.
+  // Unknown doesn't mean unharmed.
   if ('problem' in after) return [`they couldn't be checked completely (${after.problem})`]
   return 'problem' in before ? [] : differences(before, after)
 }
 
 /**
- * The same without what happens every day while no agent runs: Coppice itself, a person and their editor set up branches
- * and submodules, none of which is a program to run.
+ * Without everyday changes between runs: Coppice, users and their editors set up branches and submodules, which runs no
+ * program.
  */
 export const gitChangesBetweenRuns = (before: GitLook, after: GitLook): string[] =>
   gitChanges(withoutEveryday(before), withoutEveryday(after))
@@ -126,8 +126,8 @@ const withoutEveryday = (given: GitLook): GitLook => {
 }
 
 /**
- * A branch's merge options go to `git merge`, which can run a strategy of any name. Its remotes may be paths, with hooks
- * that a push runs: see `changedEntries`.
+ * A branch's merge options go to `git merge`, which can run any strategy. Its remotes may be paths, with hooks that a
+ * push runs: see `changedEntries`.
  */
 const isEveryday = (key: string): boolean =>
   /^coppice\.\w+$|^submodule\..*\.(?:url|active)$|^branch\.(?!.*\.(?:mergeoptions|remote|pushremote)$)/i.test(key)
@@ -150,7 +150,7 @@ const look = async ({ configs, files, gitDir, hooksFrom, options }: Places): Pro
       ...(await sourcesOf(submodules.configs, undefined, budget)),
     ]
     const included = await includedBy(sources, user, budget)
-    // A worktree is always looked at together with its repository: once is enough.
+    // A worktree is always checked together with its repository: once is enough.
     const ofUser = hooksFrom === undefined ? [] : await userConfigs(user, budget)
     const ofUserToo = await includedBy(ofUser, user, budget)
     const elsewhere = hooksElsewhere([...sources, ...included, ...ofUser, ...ofUserToo], user)
@@ -191,7 +191,7 @@ const sourcesOf = async (
   return sources
 }
 
-/** Two places can have the same name for people: then it stands for both, and neither hides the other. */
+/** Two places can share a display name: then it stands for both, so neither hides the other. */
 const entriesByName = async (
   sources: readonly ConfigSource[],
   redact: Redact,
@@ -231,7 +231,7 @@ const prints = async (
   return Object.fromEntries(found)
 }
 
-/** Tells a look at a repository without submodules from one by a version that did not look at them. */
+/** Tells a repository without submodules from a snapshot by a version that didn't check them. */
 const SUBMODULES = "the submodules' configuration"
 
 type Seen = Exclude<GitLook, { readonly problem: string }>
@@ -240,7 +240,7 @@ const differences = (before: Seen, after: Seen): string[] => {
   const lines = Object.entries(after.configs).flatMap(([name, entries]) => {
     const old = before.configs[name]
     if (old !== undefined) return changedEntries(name, entries, old, remotesIn(old))
-    // Without the submodules it was kept by a version that did not look at this file.
+    // Stored by a version that didn't check this file.
     if (before.configs[SUBMODULES] === undefined) return []
     const planted = entries.filter(({ key }) => !OF_NEW_SUBMODULE.test(key))
     return changedEntries(name, planted, [], ['origin'])
@@ -252,7 +252,7 @@ const differences = (before: Seen, after: Seen): string[] => {
     for (const line of changedEntries(name, entries, before.followed.configs[name] ?? [], [])) lines.push(line)
   }
   for (const [name, line] of changedFiles(before.followed.files, after.followed.files)) files.set(name, line)
-  // Of a link that is new itself, that is all there is to say.
+  // For a new link, one line is enough.
   for (const name of files.keys()) files.delete(targetOf(name))
   return [...lines, ...files.values()]
 }
@@ -263,7 +263,7 @@ const changedEntries = (
   old: readonly Entry[],
   remotes: readonly string[],
 ): string[] => {
-  // A branch may belong to this repository (`.`) or to a remote that was there before. Anything else is an address.
+  // A branch may track this repository (`.`) or an existing remote. Anything else is an address.
   const known = new Set(['.', ...remotes].map(remoteHash))
   return [
     ...lacking(entries, old)
@@ -286,7 +286,7 @@ const changedNotes = (before: Seen['notes'], after: Seen['notes']): string[] => 
   })
 }
 
-/** Lines for a person, by the name of the file. */
+/** Lines for people, by file name. */
 const changedFiles = (before: Record<string, string>, after: Record<string, string>): Map<string, string> => {
   const lines = new Map<string, string>()
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
@@ -297,15 +297,15 @@ const changedFiles = (before: Record<string, string>, after: Record<string, stri
   return lines
 }
 
-/** What `git submodule update` writes for a submodule that it clones. */
+/** Written by `git submodule update` for a new submodule. */
 const OF_NEW_SUBMODULE =
   /^(?:core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|worktree|symlinks|ignorecase|precomposeunicode)|remote\.origin\.(?:url|fetch)|submodule\..*\.(?:url|active)|submodule\.active)$/is
 
-/** Without a URL a name is none of a remote: git takes it for a path. */
+/** Without a URL it isn't a remote's name: git takes it for a path. */
 const remotesIn = (entries: readonly Entry[]): string[] =>
   entries.flatMap(({ key }) => /^remote\.(.+)\.url$/is.exec(key)?.[1] ?? [])
 
-/** Those of the first list that the second has fewer times. */
+/** Entries that occur less often in the second list. */
 const lacking = <T extends Pick<Entry, 'print'>>(entries: readonly T[], others: readonly T[]): T[] => {
   const left = new Map<string, number>()
   for (const { print } of others) left.set(print, (left.get(print) ?? 0) + 1)

@@ -12,23 +12,23 @@ import { trackedFiles } from '../../git/tracked-files.ts'
 import { joinTreePath, type TreePath } from '../../git/tree-path.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 
-/** Plain values: a watch over a run outlives the process that began it. */
+/** Plain values: a watch outlives the process that started it. */
 export type ArmedTripwire = { readonly since: number; readonly head: string }
 
 type Context = Pick<IsolationContext, 'git' | 'clock' | 'log'>
 
 /**
- * Arms the tripwire. Nothing is looked at beforehand but HEAD: the kernel stamps every change of a file (its ctime, which
- * no program can set), so one look afterwards tells what was touched since. That keeps git out of the start of a run.
+ * Arms the tripwire. Only reads HEAD: the kernel stamps every file change (ctime, which no program can set), so one
+ * check afterwards finds what was touched. That way a run starts without git.
  */
 export const armTripwire = async (context: Context, codebase: Codebase): Promise<ArmedTripwire> => {
-  // The kernel's stamps are up to one of its ticks behind the clock.
+  // The kernel's stamps lag up to one tick behind the clock.
   const since = context.clock() - 20
   const tree = checkoutOf(codebase)
   return { since, head: tree === undefined ? '' : await headOf(tree) }
 }
 
-/** What changed in the canonical checkout since it was armed. */
+/** Changes in the shared checkout since it was armed. */
 export const tripped = async (
   context: Context,
   codebase: Codebase,
@@ -41,7 +41,7 @@ export const tripped = async (
     const moved: CheckoutChange[] = armed.head === head ? [] : [{ kind: 'head-moved', from: armed.head, to: head }]
     return [...moved, ...(await touchedFiles(context, tree, armed.since))]
   } catch (error) {
-    // Not known is not the same as unharmed.
+    // Unknown doesn't mean unharmed.
     context.log.warn('the shared checkout could not be looked at', { error: toAppError(error).message })
     return [{ kind: 'unknown', message: toAppError(error).message }]
   }
@@ -75,7 +75,7 @@ const touchedFiles = async (
   }
   let looked = 0
   for (const path of await trackedFiles(git, tree)) {
-    // Clean and yet written to: somebody's uncommitted change may have been put back to what is committed.
+    // Clean but written to: an uncommitted change may have been reverted.
     if (!seen.has(path) && ((await ctimeOf(Buffer.from(join(tree.path, path)))) ?? 0) >= since) {
       changes.push({ kind: 'reset', path })
     }
@@ -86,7 +86,7 @@ const touchedFiles = async (
 
 const LOOKS_PER_TURN = 500
 
-/** A file that is gone was deleted when its directory changed. */
+/** A missing file was deleted when its directory changed. */
 const isYounger = async (root: string, file: TreePath, since: number): Promise<boolean> => {
   const changed =
     (await ctimeOf(joinTreePath(root, file))) ?? (await ctimeOf(Buffer.from(dirname(join(root, file.path)))))
