@@ -60,7 +60,7 @@ export const unboundNotice = (names: readonly string[]): string =>
     ? 'This conversation has no repository, and none is registered. Clone one with `/clone <url>`, or register a local one with `coppice codebase add <path>`.'
     : `This conversation has no repository. Choose one with \`/codebase <name>\`: ${names.map((name) => `\`${name}\``).join(', ')}.`
 
-/** It had a codebase, and no other is taken instead: work would land in a repository that nobody named. */
+/** Its codebase is gone and not replaced: work would land in a repository nobody named. */
 export const codebaseGoneNotice = (
   gone: GoneCodebase,
   names: readonly string[],
