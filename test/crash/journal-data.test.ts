@@ -66,7 +66,7 @@ test.each(required)('an interrupted %s with a field missing or of another kind i
     const { settled, left } = await recoverInterrupted(world.context, world.codebase)
     expect([settled, said(left).join()]).toEqual([
       [],
-      expect.stringMatching(`is unreadable and was left alone: ${name}$`),
+      expect.stringMatching(`is unreadable and was left alone: ${name}`),
     ])
     expect((await world.context.store.journal.get(id))?.id).toBe(id)
     await world.context.store.journal.end(id)
