@@ -245,6 +245,7 @@ const noModuleMocks: Rule = (file, source) =>
 /** Folders whose files are of equal rank; what lists or explains them. */
 const collections: Record<string, string> = {
   'src/domain': 'docs/architecture.md',
+  'src/domain/text': 'docs/architecture.md',
   'src/cli/commands': 'src/cli/table.ts',
   'src/process/files': 'docs/architecture.md',
   'src/server/api': 'src/server/app.ts',

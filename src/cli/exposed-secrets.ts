@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { shellWord } from '../domain/shell-word.ts'
+import { shellWord } from '../domain/text/shell-word.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { readPlatformSettings, secretsOf } from '../platforms/settings.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'

@@ -1,5 +1,5 @@
 import type { CommandWords, OptionRow } from '../commands/command.ts'
-import { sentence } from '../domain/words.ts'
+import { sentence } from '../domain/text/words.ts'
 import { commands, globalOptions, groups } from './table.ts'
 import { type Paint, wrapped } from '../commands/views/view.ts'
 

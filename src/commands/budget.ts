@@ -1,5 +1,5 @@
 import { type Budget, type BudgetReached, budgetOf, MICROS, type Spent } from '../runs/budget.ts'
-import { counted } from '../domain/words.ts'
+import { counted } from '../domain/text/words.ts'
 import { type Call, type ChatCall, command } from './command.ts'
 import { onlyInChat } from './only-in-chat.ts'
 import { usage } from './grammar/usage.ts'

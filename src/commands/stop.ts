@@ -1,4 +1,4 @@
-import { counted } from '../domain/words.ts'
+import { counted } from '../domain/text/words.ts'
 import type { LeftProcess } from '../process/marked-processes.ts'
 import type { Leftovers } from '../runs/leftovers.ts'
 import type { Stopped } from '../runs/stop-run.ts'

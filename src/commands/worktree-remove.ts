@@ -10,9 +10,9 @@ import { askerOf } from './asker.ts'
 import { type Refusal, refusalJson, refusalText } from './views/refusal.ts'
 import { describeBranchOutcome } from './views/merged.ts'
 import { pushCommand } from './views/push-command.ts'
-import { shellWord } from '../domain/shell-word.ts'
+import { shellWord } from '../domain/text/shell-word.ts'
 import { code, printable, tilde, type View } from './views/view.ts'
-import { counted } from '../domain/words.ts'
+import { counted } from '../domain/text/words.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
 export type RemoveResult = ((Removed & { readonly restoreDays: number }) | Released | Refusal) & {

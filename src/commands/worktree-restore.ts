@@ -12,9 +12,9 @@ import { environmentJson } from './views/json.ts'
 import { moveTo } from './move-conversation.ts'
 import { usage } from './grammar/usage.ts'
 import { shellPath } from './views/shell.ts'
-import { shellWord } from '../domain/shell-word.ts'
+import { shellWord } from '../domain/text/shell-word.ts'
 import { ago, code, fittedTable, type View } from './views/view.ts'
-import { counted } from '../domain/words.ts'
+import { counted } from '../domain/text/words.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
 export type RestoreResult =

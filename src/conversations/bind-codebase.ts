@@ -1,6 +1,6 @@
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
-import { shellWord } from '../domain/shell-word.ts'
+import { shellWord } from '../domain/text/shell-word.ts'
 import { addCodebase } from '../isolation/codebases/codebases.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Conversation, InboxMessage } from '../store/store.ts'

@@ -1,7 +1,7 @@
 import type { IsolationContext, LostEnvironment } from '../isolation/context.ts'
 import { describeBranchOutcome } from '../commands/views/merged.ts'
 import { describeLeftOut } from '../commands/views/left-out.ts'
-import { sentence } from '../domain/words.ts'
+import { sentence } from '../domain/text/words.ts'
 import { releasedNotice, removedNotice } from './notices.ts'
 import { recordReplies, type ReplyContext } from './outbox/replies.ts'
 

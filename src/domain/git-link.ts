@@ -1,4 +1,4 @@
-import { trimEndOf } from './trim-end.ts'
+import { trimEndOf } from './text/trim-end.ts'
 
 /** The directory that a `.git` file names. Like git, reads the whole file: a directory's name may contain a newline. */
 export const linkedGitDirectory = (text: string | undefined): string | undefined =>

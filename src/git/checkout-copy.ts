@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path'
 import type { Sha } from '../domain/names.ts'
-import { rawBytes } from '../domain/raw-path.ts'
+import { rawBytes } from '../domain/text/raw-path.ts'
 import type { CheckoutOptions } from './checkout.ts'
 import type { Git, Tree } from './door.ts'
 import { withPrivateIndex } from './private-index.ts'

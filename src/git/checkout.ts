@@ -1,7 +1,7 @@
 import { AppError, toAppError } from '../domain/errors.ts'
 import type { BranchName, Sha } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { shellWord } from '../domain/shell-word.ts'
+import { shellWord } from '../domain/text/shell-word.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { assertNothingInPlace } from './in-place.ts'
 import type { Setting } from './neutral.ts'

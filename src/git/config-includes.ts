@@ -5,7 +5,7 @@ import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { createTimeSlice } from '../process/time-slice.ts'
 import { maxConfigBytes, maxIncludedFiles } from './file-limits.ts'
 import { assertNotBlocking, assertSize, tryStat } from './inspect.ts'
-import { toRaw } from '../domain/raw-path.ts'
+import { toRaw } from '../domain/text/raw-path.ts'
 
 export type Includes = {
   /** `key LF value NUL` for each include of one file, as printed by git without following any. */

@@ -1,7 +1,7 @@
 import { lstatSync } from 'node:fs'
 import { unlessMissingSync } from '../domain/missing.ts'
 import { type Sha, toSha } from '../domain/names.ts'
-import { toRaw } from '../domain/raw-path.ts'
+import { toRaw } from '../domain/text/raw-path.ts'
 import { createTimeSlice } from '../process/time-slice.ts'
 import { fitsOnLine } from './blobs.ts'
 import { isRepositoryScope } from './config-entries.ts'

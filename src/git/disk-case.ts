@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { shownPath } from '../domain/raw-path.ts'
+import { shownPath } from '../domain/text/raw-path.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import type { Setting } from './neutral.ts'
 

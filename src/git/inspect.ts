@@ -4,8 +4,8 @@ import { basename, dirname, resolve } from 'node:path'
 import { AppError, UnusableFileError } from '../domain/errors.ts'
 import { maxLineBytes } from '../domain/git-link.ts'
 import { isMissing } from '../domain/missing.ts'
-import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
-import { shellWord } from '../domain/shell-word.ts'
+import { rawBytes, shownPath, toRaw } from '../domain/text/raw-path.ts'
+import { shellWord } from '../domain/text/shell-word.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import { isPipeOrDevice, kindOf, readUntrustedSync } from '../process/files/read-untrusted.ts'
 import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
@@ -32,7 +32,7 @@ export type InspectRequest = {
 }
 
 /*
- * Paths are raw from here on (see domain/raw-path.ts): ref names needn't be UTF-8, and a decoded name could miss its
+ * Paths are raw from here on (see domain/text/raw-path.ts): ref names needn't be UTF-8, and a decoded name could miss its
  * directory.
  */
 

@@ -1,14 +1,14 @@
 import { type Dirent, lstatSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { type AppError, isAppError } from '../domain/errors.ts'
-import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
+import { rawBytes, shownPath, toRaw } from '../domain/text/raw-path.ts'
 import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 import type { GitRequest, Tree } from './request.ts'
 import { maxConfigBytes, maxOtherBytes } from './file-limits.ts'
-import { trimEndOf } from '../domain/trim-end.ts'
+import { trimEndOf } from '../domain/text/trim-end.ts'
 import { assertNotBlocking, assertSize, createInspector, tryStat } from './inspect.ts'
 
 export type Look = {

@@ -1,5 +1,5 @@
 import { AppError } from '../domain/errors.ts'
-import { trimEndOf } from '../domain/trim-end.ts'
+import { trimEndOf } from '../domain/text/trim-end.ts'
 import { type ConfigEntry, isUserScope, splitKey } from './config-entries.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { type Sha, isSha, toSha } from '../domain/names.ts'
-import { rawBytes, toRaw } from '../domain/raw-path.ts'
+import { rawBytes, toRaw } from '../domain/text/raw-path.ts'
 import type { Git, Repo, Tree } from './door.ts'
 import type { Setting } from './neutral.ts'
 import { withPrivateIndex } from './private-index.ts'

@@ -1,4 +1,4 @@
-import { toRaw } from '../domain/raw-path.ts'
+import { toRaw } from '../domain/text/raw-path.ts'
 import type { Git, Tree } from './door.ts'
 import { splitNul } from './tree-path.ts'
 

@@ -1,7 +1,7 @@
 import { lstatSync } from 'node:fs'
 import { AppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { shellWord } from '../domain/shell-word.ts'
+import { shellWord } from '../domain/text/shell-word.ts'
 import { mountsInside } from '../process/files/mounts.ts'
 import { type AdminDir, readAdminDir } from './admin-dir.ts'
 import type { CallOptions, Git, Repo } from './door.ts'

@@ -1,5 +1,5 @@
 import { type Stats, lstatSync } from 'node:fs'
-import { bytesBelow } from '../domain/raw-path.ts'
+import { bytesBelow } from '../domain/text/raw-path.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import { kindOf } from '../process/files/read-untrusted.ts'

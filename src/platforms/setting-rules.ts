@@ -1,4 +1,4 @@
-import { trimEndOf } from '../domain/trim-end.ts'
+import { trimEndOf } from '../domain/text/trim-end.ts'
 import * as rule from '../domain/config/rules.ts'
 import type { Rule } from '../domain/config/rules.ts'
 

@@ -1,5 +1,5 @@
 import { AppError } from '../../domain/errors.ts'
-import { counted } from '../../domain/words.ts'
+import { counted } from '../../domain/text/words.ts'
 import type { KeptDirectory } from '../../isolation/codebases/release.ts'
 import { type CodebaseRemoved, removeCodebase } from '../../isolation/codebases/remove.ts'
 import { type Call, command, isSet } from '../../commands/command.ts'

@@ -1,6 +1,6 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
-import { counted } from '../../domain/words.ts'
+import { counted } from '../../domain/text/words.ts'
 import { recoverClones } from '../../isolation/codebases/add-clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { movedNotice } from '../../isolation/moved.ts'

@@ -4,7 +4,7 @@ import { aligned, printable, tilde, type View } from '../../commands/views/view.
 import { importArchon } from '../../conversations/import-archon/import.ts'
 import type { ImportKind, ImportReport } from '../../conversations/import-archon/report.ts'
 import { AppError } from '../../domain/errors.ts'
-import { counted } from '../../domain/words.ts'
+import { counted } from '../../domain/text/words.ts'
 import { passwordsIn } from '../../process/redaction/secret-names.ts'
 import { type ArchonTarget, readArchon } from '../../store/archon/archon.ts'
 

@@ -1,7 +1,7 @@
 import { command } from '../../commands/command.ts'
 import { exitCodes } from '../../commands/views/failure.ts'
 import { usage } from '../../commands/grammar/usage.ts'
-import { capitalized } from '../../domain/words.ts'
+import { capitalized } from '../../domain/text/words.ts'
 import { aligned, printable, tilde, type View, wrapped } from '../../commands/views/view.ts'
 import type { Check } from '../../platforms/checks.ts'
 import { anyDescriptor, isRemotePlatform, remoteNames, type RemotePlatformName } from '../../platforms/remote.ts'

@@ -1,7 +1,7 @@
 import { command, isSet, listOf, textOf } from '../../commands/command.ts'
 import { type View } from '../../commands/views/view.ts'
 import { usage } from '../../commands/grammar/usage.ts'
-import { counted } from '../../domain/words.ts'
+import { counted } from '../../domain/text/words.ts'
 import type { CliCall, Serving, Stopped } from '../cli-call.ts'
 
 export type ServeResult = Stopped & { readonly url: string }

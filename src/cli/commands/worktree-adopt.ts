@@ -13,7 +13,7 @@ import { followed } from '../../isolation/moved.ts'
 import { type Call, command, cwdOf } from '../../commands/command.ts'
 import { resolveTargetForWrite } from '../../commands/target.ts'
 import { environmentJson } from '../../commands/views/json.ts'
-import { shellWord } from '../../domain/shell-word.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import { tilde } from '../../commands/views/view.ts'
 import { remedy, shell } from '../../domain/remedy.ts'
 

@@ -1,5 +1,5 @@
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
-import { counted, sentence } from '../../domain/words.ts'
+import { counted, sentence } from '../../domain/text/words.ts'
 import { findEnvironment } from '../../isolation/find.ts'
 import type { Sha } from '../../domain/names.ts'
 import { resolveCommit } from '../../git/refs.ts'

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import type { Workplace } from '../../commands/command.ts'
 import { exposedSecrets } from '../exposed-secrets.ts'
 import { type Finding, look, ok, problem } from './finding.ts'
-import { shellWord } from '../../domain/shell-word.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 
 /** The basics: git, the home, the database, the disk. */
 export const examineMachine = async ({ context, databaseName }: Workplace): Promise<Finding[]> =>

@@ -15,7 +15,7 @@ import { forgottenSpares } from '../../isolation/providers/worktree/forgotten-sp
 import { liveness } from '../../process/identity.ts'
 import { mountsInside } from '../../process/files/mounts.ts'
 import type { JournalEntry } from '../../store/store.ts'
-import { shellWord } from '../../domain/shell-word.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import { type Finding, fix, look, note, problem } from './finding.ts'
 import { examineRepository } from './repository.ts'
 import { examineUnknown, examineWorktrees } from './worktrees.ts'

@@ -10,7 +10,7 @@ import {
   recordFault,
 } from '../../isolation/providers/worktree/record-health.ts'
 import { forgottenSpares } from '../../isolation/providers/worktree/forgotten-spares.ts'
-import { shellWord, writeLine } from '../../domain/shell-word.ts'
+import { shellWord, writeLine } from '../../domain/text/shell-word.ts'
 import { basename, join } from 'node:path'
 import { examineClone } from './clones.ts'
 import { type Finding, fix, look, note, problem } from './finding.ts'

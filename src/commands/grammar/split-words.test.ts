@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { shellWord } from '../../domain/shell-word.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import { splitWords } from './split-words.ts'
 
 test.each([

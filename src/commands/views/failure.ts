@@ -1,6 +1,6 @@
 import { type AppError, type ErrorCode, toAppError } from '../../domain/errors.ts'
 import { type Reason, reasonsOf } from '../../domain/reasoned-error.ts'
-import { withFullStop } from '../../domain/words.ts'
+import { withFullStop } from '../../domain/text/words.ts'
 import { describeNotice, leftAlone } from './notices.ts'
 import { describeReason, type ReasonJson, reasonJson } from './reasons.ts'
 import { describeRemedy, remedySentence } from './remedy.ts'

@@ -1,5 +1,5 @@
 import type { Fact } from '../../domain/removal/reason.ts'
-import { shellWord } from '../../domain/shell-word.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import type {
   SubmoduleWorktree,
   UnpushedCommits,

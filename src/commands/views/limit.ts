@@ -1,5 +1,5 @@
 import type { LimitReport } from '../../isolation/resolution.ts'
-import { counted } from '../../domain/words.ts'
+import { counted } from '../../domain/text/words.ts'
 import type { FailureJson } from './failure.ts'
 import { describeStaleBase } from './merged.ts'
 import { type View } from './view.ts'

@@ -1,7 +1,7 @@
 import type { MergeDoubt, Merged, Proven, StaleBase } from '../../domain/merge-proof.ts'
 import type { BranchNote, BranchOutcome, RemovalReason } from '../../domain/removal/branch-note.ts'
-import { shellWord } from '../../domain/shell-word.ts'
-import { counted } from '../../domain/words.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
+import { counted } from '../../domain/text/words.ts'
 
 /*
  * Whether a branch is merged, and what that means for it and its worktree. Each function returns the end of a sentence,

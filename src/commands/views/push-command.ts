@@ -2,7 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { toRepoPath } from '../../domain/names.ts'
 import { lastValue } from '../../git/config-entries.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { shellWord } from '../../domain/shell-word.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 
 /**
  * A `git push` that works as printed: our branches have no upstream, so git refuses a bare `git push`. Only a pull

@@ -1,7 +1,7 @@
 import type { GateAnswer } from '../../domain/removal/gates.ts'
 import type { Fact, RepositoryWork } from '../../domain/removal/reason.ts'
 import type { Unreachable, UnpushedCommits, UnpushedTip } from '../../domain/removal/unreachable.ts'
-import { counted } from '../../domain/words.ts'
+import { counted } from '../../domain/text/words.ts'
 
 /** A reason, for programs. */
 export type ReasonJson = Pick<GateAnswer, 'gate' | 'answer'> & { readonly detail: string }

@@ -1,5 +1,5 @@
 import type { Remedy } from '../../domain/remedy.ts'
-import { capitalized, withFullStop } from '../../domain/words.ts'
+import { capitalized, withFullStop } from '../../domain/text/words.ts'
 import { code, plain, type View } from './view.ts'
 
 type Speaker = Pick<View, 'commandText' | 'chat'>

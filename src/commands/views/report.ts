@@ -1,6 +1,6 @@
 import { type CleanupReport, joinReports } from '../../cleanup/report.ts'
 import { describeLeftOut } from './left-out.ts'
-import { counted } from '../../domain/words.ts'
+import { counted } from '../../domain/text/words.ts'
 import type { Call } from '../command.ts'
 import { exitCodes, faultMessage } from './failure.ts'
 import { type NameOf, reportJson } from './json.ts'

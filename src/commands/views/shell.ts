@@ -1,4 +1,4 @@
-import { shellWord } from '../../domain/shell-word.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import { tilde, type View } from './view.ts'
 
 /** A path to paste, shortened if possible: a shell doesn't expand a quoted `~`. */

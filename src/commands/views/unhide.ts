@@ -1,4 +1,4 @@
-import { shellWord } from '../../domain/shell-word.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import { shellPath } from './shell.ts'
 import type { View } from './view.ts'
 

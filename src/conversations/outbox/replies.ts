@@ -1,6 +1,6 @@
 import type { Role } from '../../domain/message.ts'
 import { capabilitiesOf, type LoadPlatforms } from '../../domain/platform-capabilities.ts'
-import { hideLocalDetails } from '../../domain/hide-local-details.ts'
+import { hideLocalDetails } from '../../domain/text/hide-local-details.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import type { Redact } from '../../process/redaction/redact.ts'
 import type { ConversationKey, InboxMessage, Store } from '../../store/store.ts'

@@ -1,4 +1,4 @@
-import { trimEndOf } from '../../domain/trim-end.ts'
+import { trimEndOf } from '../../domain/text/trim-end.ts'
 
 /**
  * Splits a long reply into messages of at most `limit` characters, preferably between paragraphs, then lines, then

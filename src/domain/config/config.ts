@@ -8,7 +8,7 @@ import type { KnownKeys } from './file.ts'
 import * as rule from './rules.ts'
 import { defaultSettings, type Setting, type Settings, settingTable } from './settings.ts'
 import { AppError } from '../errors.ts'
-import { trimEndOf } from '../trim-end.ts'
+import { trimEndOf } from '../text/trim-end.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 

@@ -1,7 +1,7 @@
 import { AppError } from '../errors.ts'
 import { maxGlobLength } from '../glob.ts'
 import { branchNameProblem } from '../names.ts'
-import { trimEndOf } from '../trim-end.ts'
+import { trimEndOf } from '../text/trim-end.ts'
 
 /** Validates a config key or an environment variable. `expected` completes the sentence "it must be …". */
 export type Rule<T> = {

@@ -15,7 +15,7 @@ import type { JournalEntry } from '../../store/store.ts'
 import { endLeftoverGit, withChild } from '../children.ts'
 import { type Added, type AddOptions, plainName, register } from './register.ts'
 import type { IsolationContext } from '../context.ts'
-import { trimEndOf } from '../../domain/trim-end.ts'
+import { trimEndOf } from '../../domain/text/trim-end.ts'
 import { syncDirectory } from '../durable.ts'
 import { isGivenUpDirectory } from '../trash/given-up.ts'
 

@@ -1,4 +1,4 @@
-import { bytesBelow } from '../../domain/raw-path.ts'
+import { bytesBelow } from '../../domain/text/raw-path.ts'
 import { listDirectory } from '../../process/files/list-directory.ts'
 import { createTimeSlice, type TimeSlice } from '../../process/time-slice.ts'
 

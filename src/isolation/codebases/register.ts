@@ -1,6 +1,6 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
-import { trimEndOf } from '../../domain/trim-end.ts'
+import { trimEndOf } from '../../domain/text/trim-end.ts'
 import { idForNew, keepRecognisable } from './recognise.ts'
 import type { IsolationContext } from '../context.ts'
 

@@ -1,7 +1,7 @@
 import { rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
-import { shellWord } from '../../domain/shell-word.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import { AppError } from '../../domain/errors.ts'
 import { freshen } from './base.ts'
 import { baseAndConfig } from './base-and-config.ts'

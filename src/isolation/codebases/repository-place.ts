@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { isMissing } from '../../domain/missing.ts'
-import { shellWord } from '../../domain/shell-word.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import { coppice, type Remedy, remedy } from '../../domain/remedy.ts'
 
 /** Is a codebase's repository at its recorded path? Only *gone* means that it was deleted or moved. */

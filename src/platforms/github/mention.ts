@@ -1,4 +1,4 @@
-import { trimEndOf } from '../../domain/trim-end.ts'
+import { trimEndOf } from '../../domain/text/trim-end.ts'
 import { withoutInvisible } from '../visible.ts'
 import { segmentsOf } from './segments.ts'
 

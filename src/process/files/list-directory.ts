@@ -12,7 +12,7 @@ export type ListOptions = {
 }
 
 /**
- * Lists a directory that an agent can fill; names are raw (see domain/raw-path.ts). Large ones are read in pieces:
+ * Lists a directory that an agent can fill; names are raw (see domain/text/raw-path.ts). Large ones are read in pieces:
  * listing a million names at once would block for seconds.
  */
 export const listDirectory = async (path: Buffer, options: ListOptions = {}): Promise<Dirent[]> => {

@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { rawBytes, shownPath, toRaw } from '../../domain/raw-path.ts'
+import { rawBytes, shownPath, toRaw } from '../../domain/text/raw-path.ts'
 import { listDirectory } from './list-directory.ts'
 import { createTimeSlice } from '../time-slice.ts'
 

@@ -5,7 +5,7 @@ import { type BranchName, type Sha, toBranchName } from '../../../domain/names.t
 import type { Notice } from '../../../domain/notice.ts'
 import type { Doubt, Trust } from '../../../domain/trust.ts'
 import { branchForWork } from '../../../domain/work.ts'
-import { shellWord } from '../../../domain/shell-word.ts'
+import { shellWord } from '../../../domain/text/shell-word.ts'
 import { branchCheckedOut } from '../../../git/admin-dir.ts'
 import type { Repo } from '../../../git/door.ts'
 import { isAncestor } from '../../../git/history.ts'

@@ -1,5 +1,5 @@
-import { rawBytes, shownPath, toRaw } from '../../../domain/raw-path.ts'
-import { trimEndOf } from '../../../domain/trim-end.ts'
+import { rawBytes, shownPath, toRaw } from '../../../domain/text/raw-path.ts'
+import { trimEndOf } from '../../../domain/text/trim-end.ts'
 import { convertedFiles } from '../../../git/converted.ts'
 import type { Tree } from '../../../git/door.ts'
 import type { Setting } from '../../../git/neutral.ts'

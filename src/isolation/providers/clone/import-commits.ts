@@ -5,7 +5,7 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import { AppError, isAppError, toAppError } from '../../../domain/errors.ts'
 import { unlessMissingSync } from '../../../domain/missing.ts'
 import type { EnvironmentId, Sha } from '../../../domain/names.ts'
-import { writeLine } from '../../../domain/shell-word.ts'
+import { writeLine } from '../../../domain/text/shell-word.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { borrowsFrom, copyObjectsToLender } from '../../../git/borrowing-clone.ts'
 import { commitTree } from '../../../git/objects.ts'

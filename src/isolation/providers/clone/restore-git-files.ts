@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { bytesBelow } from '../../../domain/raw-path.ts'
+import { bytesBelow } from '../../../domain/text/raw-path.ts'
 import type { LeftOut } from '../../../domain/removal/restore-point.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { readHead } from '../../../git/admin-dir.ts'

@@ -4,7 +4,7 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import { AppError } from '../../../domain/errors.ts'
 import { type BranchName, toBranchName, toEnvironmentId } from '../../../domain/names.ts'
 import { aliasesFor, type Trust } from '../../../domain/trust.ts'
-import { shellWord, writeLine } from '../../../domain/shell-word.ts'
+import { shellWord, writeLine } from '../../../domain/text/shell-word.ts'
 import { workOfBranch } from '../../../domain/work.ts'
 import { type AdminDir, readAdminDir, readToken, readWorktreeLink } from '../../../git/admin-dir.ts'
 import { resolveCommit } from '../../../git/refs.ts'

@@ -11,7 +11,7 @@ import {
   readWorktreeLink,
 } from '../../../git/admin-dir.ts'
 import { maxLineBytes } from '../../../domain/git-link.ts'
-import { trimEndOf } from '../../../domain/trim-end.ts'
+import { trimEndOf } from '../../../domain/text/trim-end.ts'
 import { gitProcessesUsing } from '../../../process/git-processes.ts'
 import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../../store/store.ts'

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import { toEnvironmentId } from '../../../domain/names.ts'
-import { shellWord } from '../../../domain/shell-word.ts'
+import { shellWord } from '../../../domain/text/shell-word.ts'
 import { readToken, tokenFile } from '../../../git/admin-dir.ts'
 import type { IsolationContext } from '../../context.ts'
 import { managedRoot } from '../../paths.ts'

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { Sha } from '../../../domain/names.ts'
-import { toRaw } from '../../../domain/raw-path.ts'
+import { toRaw } from '../../../domain/text/raw-path.ts'
 import {
   clearLock,
   halfDone,

@@ -1,5 +1,5 @@
 import type { Sha } from '../../../../domain/names.ts'
-import { bytesBelow } from '../../../../domain/raw-path.ts'
+import { bytesBelow } from '../../../../domain/text/raw-path.ts'
 import type { Tree } from '../../../../git/door.ts'
 import { withCheckoutCopy } from '../../../../git/checkout-copy.ts'
 import type { Setting } from '../../../../git/neutral.ts'

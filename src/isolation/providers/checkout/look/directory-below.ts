@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises'
 import { unlessMissing } from '../../../../domain/missing.ts'
-import { bytesBelow } from '../../../../domain/raw-path.ts'
+import { bytesBelow } from '../../../../domain/text/raw-path.ts'
 
 /**
  * Whether a directory is at this raw path, with no link on the way: a link's target isn't part of the tree. Checks each

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { bytesBelow } from '../../../../domain/raw-path.ts'
+import { bytesBelow } from '../../../../domain/text/raw-path.ts'
 import { unlessMissing, unlessMissingSync } from '../../../../domain/missing.ts'
 import type { Tree } from '../../../../domain/tree.ts'
 import { listDirectory } from '../../../../process/files/list-directory.ts'

@@ -1,11 +1,11 @@
 import { chmod, lstat, mkdir, readdir, readlink, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../../../domain/errors.ts'
-import { bytesBelow, shownPath, toRaw } from '../../../../domain/raw-path.ts'
+import { bytesBelow, shownPath, toRaw } from '../../../../domain/text/raw-path.ts'
 import type { LeftOut } from '../../../../domain/removal/restore-point.ts'
 import { copyUntrusted, kindOf } from '../../../../process/files/read-untrusted.ts'
 import { syncPath } from '../../../../process/files/sync-path.ts'
-import { trimEndOf } from '../../../../domain/trim-end.ts'
+import { trimEndOf } from '../../../../domain/text/trim-end.ts'
 import { makePrivateDirectory, syncDirectory } from '../../../durable.ts'
 import type { Special } from '../../../walk.ts'
 

@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises'
 import type { Codebase, IsolatedEnvironment } from '../../../../domain/environment.ts'
 import type { Sha } from '../../../../domain/names.ts'
-import { bytesBelow, rawBytes, toRaw } from '../../../../domain/raw-path.ts'
+import { bytesBelow, rawBytes, toRaw } from '../../../../domain/text/raw-path.ts'
 import { halfDone } from '../../../../git/admin-dir.ts'
 import { hashFiles, syncRecentObjects } from '../../../../git/blobs.ts'
 import type { Tree } from '../../../../git/door.ts'

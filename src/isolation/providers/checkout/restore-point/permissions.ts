@@ -1,9 +1,9 @@
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
-import { bytesBelow, shownPath } from '../../../../domain/raw-path.ts'
+import { bytesBelow, shownPath } from '../../../../domain/text/raw-path.ts'
 import type { Permissions } from '../../../../domain/removal/restore-point.ts'
 import { unlessMissing, unlessMissingSync } from '../../../../domain/missing.ts'
 import { listDirectory } from '../../../../process/files/list-directory.ts'
-import { trimEndOf } from '../../../../domain/trim-end.ts'
+import { trimEndOf } from '../../../../domain/text/trim-end.ts'
 import { createTimeSlice } from '../../../../process/time-slice.ts'
 
 export type Skip = {

@@ -1,7 +1,7 @@
 import { chmod, lstat, rm, writeFile } from 'node:fs/promises'
 import { AppError } from '../../../../domain/errors.ts'
 import { toSha } from '../../../../domain/names.ts'
-import { toRaw } from '../../../../domain/raw-path.ts'
+import { toRaw } from '../../../../domain/text/raw-path.ts'
 import type { RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { catFiles } from '../../../../git/blobs.ts'
 import { convertedFiles } from '../../../../git/converted.ts'

@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { unlessMissing } from '../../../../domain/missing.ts'
 import { type Sha, toSha } from '../../../../domain/names.ts'
-import { bytesBelow, shownPath, toRaw } from '../../../../domain/raw-path.ts'
+import { bytesBelow, shownPath, toRaw } from '../../../../domain/text/raw-path.ts'
 import type { LeftOut, RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { catFiles } from '../../../../git/blobs.ts'
 import type { Tree } from '../../../../git/door.ts'

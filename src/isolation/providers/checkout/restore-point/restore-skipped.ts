@@ -1,7 +1,7 @@
 import { lstat, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unlessMissing } from '../../../../domain/missing.ts'
-import { bytesBelow, toRaw } from '../../../../domain/raw-path.ts'
+import { bytesBelow, toRaw } from '../../../../domain/text/raw-path.ts'
 import type { RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { disableSparse, reapplySparse } from '../../../../git/checkout.ts'
 import type { Tree } from '../../../../git/door.ts'

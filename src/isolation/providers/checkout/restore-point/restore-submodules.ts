@@ -1,7 +1,7 @@
 import { lstat, mkdir, readdir } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { toRepoPath } from '../../../../domain/names.ts'
-import { bytesBelow, toRaw } from '../../../../domain/raw-path.ts'
+import { bytesBelow, toRaw } from '../../../../domain/text/raw-path.ts'
 import type { LeftOut, RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { checkoutIndex } from '../../../../git/checkout.ts'
 import { readConfigFile, writeConfigFile } from '../../../../git/config-file.ts'

@@ -1,4 +1,4 @@
-import type { KnownPlatforms } from './platform-capabilities.ts'
+import type { KnownPlatforms } from '../platform-capabilities.ts'
 
 /** For a public thread: hides this machine's paths and this server's other conversations. */
 export const hideLocalDetails = (text: string, platforms: KnownPlatforms): string =>
