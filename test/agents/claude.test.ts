@@ -175,7 +175,7 @@ test.each(denied)('denied: $what', async ({ call, rules }) => {
   const { url, asked } = await model(inTurn({ call: call() }, { say: 'I was not allowed to.' }))
   const told = await tell(claudeAt(url, stage), stage, rules)
   expect(told).toMatchObject({ outcome: 'done', text: 'I was not allowed to.' })
-  expect(told.lines).toEqual([expect.stringMatching(/^could not /)])
+  expect(told.lines).toEqual([expect.stringMatching(/^couldn't /)])
   expect(asked.at(-1)?.results[0]).toMatch(/denied|disabled|granted|No such tool/)
   expect([here('evil'), join(stage.repo.path, 'evil')].filter((path) => existsSync(path))).toEqual([])
 })
