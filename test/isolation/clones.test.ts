@@ -528,12 +528,16 @@ describe.concurrent('a clone whose directory is gone', () => {
 
 test('what a clone was given, and names that it no longer has, stop no removal', async () => {
   await using world = await open({ remote: true })
+  // Its branch is there already, and begins before base.
+  world.repo.git('branch', 'issue-1')
   world.repo.commit('second', 's')
   world.repo.git('push', '-q', 'origin', 'main')
   const made = await issue(world, 1)
   const at = inside(world, made)
   at.commit('mine', 'x')
-  at.git('branch', 'side', 'origin/main~1')
+  at.git('switch', '-q', '-c', 'side')
+  at.commit('side', 's')
+  at.git('switch', '-q', 'issue-1')
   await look(world)
   at.git('branch', '-q', '-D', 'side')
   at.git('push', '-q', 'origin', 'issue-1')
