@@ -2,7 +2,7 @@ import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unlessMissing } from '../domain/missing.ts'
 import { isSha, type Sha } from '../domain/names.ts'
-import { readUntrusted } from '../process/files/read-untrusted.ts'
+import { openUntrusted, readUntrusted } from '../process/files/read-untrusted.ts'
 import type { Repo } from './door.ts'
 import { maxLogBytes } from './file-limits.ts'
 
@@ -13,8 +13,20 @@ export type ReflogEntry = { readonly from: Sha | undefined; readonly to: Sha | u
 export const branchReflog = async (repo: Repo, branch: string): Promise<ReflogEntry[]> =>
   entriesIn(await readBranchReflog(repo, branch))
 
-/** The same of any ref, by its full name. */
-export const refReflog = async (repo: Repo, ref: string): Promise<ReflogEntry[]> => entriesIn(await readLog(repo, ref))
+/** The last move of a ref, by its full name. Reads only the end of the file: an agent can make it large. */
+export const lastReflogEntry = async ({ commonDir }: Repo, ref: string): Promise<ReflogEntry | undefined> => {
+  const path = join(commonDir, 'logs', ref)
+  if ((await unlessMissing(lstat(path)))?.isFile() !== true) return undefined
+  const file = await openUntrusted(path)
+  try {
+    const size = (await file?.stat())?.size ?? 0
+    const end = Buffer.alloc(Math.min(size, 64 * 1024))
+    await file?.read(end, 0, end.length, size - end.length)
+    return entriesIn(end).at(-1)
+  } finally {
+    await file?.close()
+  }
+}
 
 /** HEAD's reflog: a worktree's by its record, the main checkout's by the repository. */
 export const headReflog = async (gitDir: string): Promise<ReflogEntry[]> =>

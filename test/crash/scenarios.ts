@@ -34,7 +34,7 @@ export type Scenario = {
   readonly mayKeep?: readonly string[]
   /** The failpoints of interest, where the others are another scenario's. */
   readonly only?: RegExp
-  /** Of those, the ones where it differs from the scenario that it varies. `npm run test:soak` takes the others, too. */
+  /** Of those, the ones where it differs from the scenario that it varies. `npm run test:crash` takes the others, too. */
   readonly usually?: RegExp
   /** Errors are injected at its failpoints, too; where a pattern, usually only at those. */
   readonly errors?: boolean | RegExp
@@ -280,7 +280,7 @@ const ofWorktrees: readonly Scenario[] = [
 
 /**
  * Scenarios that go the same way for a clone, and where it differs: how it is made, saved, forgotten, delivered and
- * undone. `npm run test:soak` takes all failpoints of all of them.
+ * undone. `npm run test:crash` takes all failpoints of all of them.
  */
 const never = /$^/
 const alsoOfClones: Readonly<Record<string, RegExp>> = {

@@ -1,2 +1,2 @@
-/** `npm run test:soak`: a crash at every failpoint of every scenario. `npm test` leaves out what differs in nothing. */
+/** `npm run test:crash`: a crash at every failpoint of every scenario. */
 export const isSoak = process.env['COPPICE_CRASH'] === 'all'

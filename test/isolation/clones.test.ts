@@ -526,6 +526,29 @@ describe.concurrent('a clone whose directory is gone', () => {
   })
 })
 
+test('what a clone was given, and names that it no longer has, stop no removal', async () => {
+  await using world = await open({ remote: true })
+  // Its branch is there already, and begins before base.
+  world.repo.git('branch', 'issue-1')
+  world.repo.commit('second', 's')
+  world.repo.git('push', '-q', 'origin', 'main')
+  const made = await issue(world, 1)
+  const at = inside(world, made)
+  at.commit('mine', 'x')
+  at.git('switch', '-q', '-c', 'side')
+  at.commit('side', 's')
+  at.git('switch', '-q', 'issue-1')
+  await look(world)
+  at.git('branch', '-q', '-D', 'side')
+  at.git('push', '-q', 'origin', 'issue-1')
+  await look(world)
+  const names = world.repo.git('for-each-ref', '--format=%(refname)', `refs/coppice/clone/${made.id}/others`)
+  expect(names === '' ? '' : world.repo.git('cat-file', 'blob', `${names}:refs`)).not.toContain('side')
+  world.repo.git('commit', '-q', '--amend', '-m', 'rewritten')
+  world.repo.git('push', '-q', '-f', 'origin', 'main')
+  expect((await removed(world, made)).outcome).toBe('removed')
+})
+
 describe.concurrent('a clone that could not be made', () => {
   const fail = async (world: World, number: number, work: (at: Inside) => void) => {
     const path = world.box.path(`trees/project/issue-${number}`)

@@ -12,6 +12,7 @@ import { knownPlatforms } from '../../src/platforms/capabilities.ts'
 import { keepRecognisable } from '../../src/isolation/codebases/recognise.ts'
 import { removeCodebase } from '../../src/isolation/codebases/remove.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import { trustEnvironment } from '../../src/isolation/providers/checkout/trust-environment.ts'
 import { followPullRequest } from '../../src/isolation/providers/checkout/follow.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
@@ -688,6 +689,10 @@ describe('what a person vouched for is a commit', () => {
     ],
     'the next head is picked': [false, (tree, next) => tree.git('cherry-pick', '--allow-empty', next)],
     'it is detached at the next head': [false, (tree, next) => tree.git('checkout', '-q', '--detach', next)],
+    'it goes to what an untrusted run had committed there before': [
+      false,
+      (tree) => tree.git('merge', '-q', '--ff-only', tree.git('rev-parse', 'refs/before').trim()),
+    ],
     'it goes back to an older commit': [false, (tree) => tree.git('reset', '-q', '--hard', 'HEAD~1')],
   }
 
@@ -707,8 +712,12 @@ describe('what a person vouched for is a commit', () => {
     const push = (head: string) => world.repo.git('push', '-q', 'origin', `${head}:refs/pull/${number}/head`)
     push(first)
     const { environment } = await resolved(world, 'pr', number, { hints: { isForkPR: true, prSha: first } })
+    const tree = inside(world, environment)
+    tree.git('commit', '-q', '--allow-empty', '-m', 'by an untrusted run')
+    tree.git('update-ref', 'refs/before', 'HEAD')
+    tree.git('reset', '-q', '--hard', first)
     await trustEnvironment(world.context, world.codebase, environment)
-    move(inside(world, environment), next)
+    move(tree, next)
     const ours = holder({ id: 'ours', environmentId: environment.id })
     const trusted = async (prSha?: string): Promise<boolean> => {
       if (prSha === undefined) return (await resolved(world, 'thread', 'ours', { holder: ours })).trusted
@@ -723,6 +732,32 @@ describe('what a person vouched for is a commit', () => {
     expect((await trustEnvironment(world.context, world.codebase, row)).wasTrusted).toBe(isVouched)
     expect(await trusted()).toBe(true)
   })
+})
+
+test('a worktree that was moved to a commit that nobody vouched for is removed without its teardown', async () => {
+  const approve = () => Promise.resolve(true)
+  const prepare = (repo: World['repo']): void => {
+    repo.commit('.coppice/config.yaml', 'worktree:\n  teardown: ["echo ran >> \\"$OUT\\"; sh teardown.sh"]\n')
+    repo.commit('teardown.sh', 'true\n')
+  }
+  await using world = await makeWorld({ remote: true, context: { approve }, prepare })
+  const out = world.box.path('ran')
+  const context = { ...world.context, programEnvironment: { ...world.context.programEnvironment, OUT: out } }
+  const here: World = { ...world, context, provider: createEnvironments(context) }
+  for (const [number, moves] of [
+    [7, false],
+    [8, true],
+  ] as const) {
+    const first = strange(world, 'first')
+    world.repo.git('push', '-q', 'origin', `${first}:refs/pull/${number}/head`)
+    const { environment } = await resolved(here, 'pr', number, { hints: { isForkPR: true, prSha: first } })
+    await trustEnvironment(context, world.codebase, environment)
+    if (moves) inside(world, environment).git('merge', '-q', '--ff-only', strange(world, 'next', first))
+    const row = await context.store.environments.get(environment.id)
+    expect((await remove(here, row ?? environment, { force: true })).outcome).toBe('removed')
+    expect(existsSync(out)).toBe(true)
+    expect(readFileSync(out, 'utf8')).toBe('ran\n')
+  }
 })
 
 test('a person vouches for a worktree: it gets what it was denied, and a setup that fails leaves it untrusted', async () => {

@@ -170,8 +170,16 @@ export const isVouchedCommit = async (
   if (!(await isAncestor(context.git, tree, vouched, head, options))) return false
   const { base } = await baseAndConfig(context, codebase)
   const added = await commitsOutside(context.git, tree, head, [vouched, base.sha], { ...options, limit: mostCommits })
-  const made = commitsIn([await headReflog(tree.gitDir)])
+  const made = commitsIn([movesSince(await headReflog(tree.gitDir), vouched, head)])
   return added.length < mostCommits && added.every((sha) => made.has(sha))
+}
+
+/** HEAD's moves since it was last at this commit: an untrusted run may have made others before. None if one is missing. */
+const movesSince = (moves: readonly ReflogEntry[], start: Sha, head: Sha): readonly ReflogEntry[] => {
+  const at = moves.findLastIndex(({ to }) => to === start)
+  const since = at < 0 ? [] : moves.slice(at + 1)
+  const isWhole = since.every(({ from }, i) => from === (i === 0 ? start : since[i - 1]?.to))
+  return isWhole && since.at(-1)?.to === head ? since : []
 }
 
 /** HEAD's moves in every trusted worktree, including those that can still be restored. */

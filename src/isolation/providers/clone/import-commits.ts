@@ -85,16 +85,18 @@ const bringOthers = async (
   const { commits, refs } = await namedTips(context, codebase, tree)
   const tips = new Set([...commits, ...(head === undefined ? [] : [head])])
   for (const { sha } of await pinsOf(context, repo, id)) tips.delete(sha)
-  if (tips.size > 0) {
+  const known = await readRefFile(repo.commonDir, othersRefOf(id))
+  // One that is out of date would bring back names that are gone, or lead nowhere after a gc.
+  if (tips.size > 0 || known !== undefined) {
     const parents = [...tips]
-    await bring(context, codebase, tree, parents)
+    if (parents.length > 0) await bring(context, codebase, tree, parents)
     const message = `What the refs of the clone of ${branch} lead to\n`
     const names = await writeNames(git, repo, refs)
     const to = await commitTree(git, repo, { tree: names, parents, message, by: author(context) })
     await pin(context, codebase, id, {
       ref: othersRefOf(id),
       to,
-      from: await readRefFile(repo.commonDir, othersRefOf(id)),
+      from: known,
     })
   }
   if ((await context.store.environments.get(id))?.status !== 'active') return

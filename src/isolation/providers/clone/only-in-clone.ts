@@ -4,7 +4,7 @@ import { isSha, type Sha } from '../../../domain/names.ts'
 import type { Unreachable } from '../../../domain/removal/unreachable.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { readAdminDirs } from '../../../git/admin-dir.ts'
-import { headReflog, refReflog } from '../../../git/reflog.ts'
+import { headReflog, lastReflogEntry } from '../../../git/reflog.ts'
 import { listRefs, type Ref } from '../../../git/refs.ts'
 import { askRemoteRefs } from '../../../git/remote-refs.ts'
 import { existingObjects, stashes } from '../../../git/unreachable.ts'
@@ -12,6 +12,7 @@ import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { CheckoutKind } from '../checkout/kind.ts'
 import { unreachableCommits } from '../checkout/look/unreachable.ts'
+import { givenTo, pinsOf } from './refs.ts'
 import { refsOfClone } from './tips.ts'
 
 /**
@@ -41,7 +42,7 @@ type Named = Pick<Ref, 'name' | 'sha' | 'committerDate'>
 const onlyInClone = async (
   context: Pick<IsolationContext, 'git' | 'log'>,
   codebase: Codebase,
-  { branch }: IsolatedEnvironment,
+  { id, branch }: IsolatedEnvironment,
   tree: Tree,
 ): Promise<Named[]> => {
   const { git } = context
@@ -51,7 +52,9 @@ const onlyInClone = async (
   const theirs = (await listRefs(git, repoOf(codebase), ['refs/'])).filter(
     ({ name }) => !name.startsWith('refs/coppice/'),
   )
-  const held = new Set([...theirs, ...(own === undefined ? [] : [own])].map(({ sha }) => sha))
+  // It began with these: base may have been rewritten since.
+  const given = givenTo(id, await pinsOf(context, repoOf(codebase), id))
+  const held = new Set([...theirs, ...given, ...(own === undefined ? [] : [own])].map(({ sha }) => sha))
   const others: Named[] = refs.filter((ref) => ref !== own && ref.target === undefined)
   const stashed = refs.some(({ name }) => name === 'refs/stash') ? await olderStashes(context, tree) : []
   const lost = await notHeld(context, tree, [...others, ...stashed], held)
@@ -61,17 +64,20 @@ const onlyInClone = async (
   return withoutFetched(tree, await notHeld(context, tree, lost, new Set([...held, ...onRemote])))
 }
 
+/** More are not worth the look: then all of them count. */
+const maxTracking = 1_000
+
 /**
  * Other people's branches come with every fetch, and are later deleted or rewritten on the remote: these were never the
  * clone's. What was pushed from it or checked out in it was.
  */
 const withoutFetched = async (tree: Tree, names: readonly Named[]): Promise<Named[]> => {
   const tracking = names.filter(({ name }) => name.startsWith('refs/remotes/'))
-  if (tracking.length === 0) return [...names]
+  if (tracking.length === 0 || tracking.length > maxTracking) return [...names]
   const visited = new Set((await headReflog(tree.gitDir)).map(({ to }) => to))
   const fetched = new Set<Named>()
   for (const one of tracking) {
-    const last = (await refReflog(tree, one.name)).at(-1)
+    const last = await lastReflogEntry(tree, one.name)
     const isFetched = last?.to === one.sha && /^(?:fetch|pull)\b/.test(last.message)
     if (isFetched && !visited.has(one.sha)) fetched.add(one)
   }

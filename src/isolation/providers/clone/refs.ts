@@ -23,6 +23,10 @@ export const madeOn = (id: EnvironmentId, pins: readonly Ref[]): string | undefi
   return pins.find(({ name }) => name.startsWith(prefix))?.name.slice(prefix.length)
 }
 
+/** What Coppice put into it: where it and base were then. */
+export const givenTo = (id: EnvironmentId, pins: readonly Ref[]): readonly Ref[] =>
+  pins.filter(({ name }) => name === `${below(id)}/base` || name.startsWith(startRefOf(id, '')))
+
 export const tipRefOf = (id: EnvironmentId): string => `${below(id)}/tip`
 
 /** A commit whose parents are the targets of all other refs of the clone. */

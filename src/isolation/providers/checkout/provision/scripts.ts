@@ -6,6 +6,7 @@ import { killRun } from '../../../../process/kill.ts'
 import { lingeringProcesses } from '../../../../process/marked-processes.ts'
 import { type RunMark, runVariable, scriptMark } from '../../../../process/run-mark.ts'
 import { type ProgramResult, runProgram } from '../../../../process/spawn.ts'
+import type { Trust } from '../../../../domain/trust.ts'
 import { providerOf } from '../../../provider-of.ts'
 import { mayRunScripts } from '../../../trust.ts'
 import type { Provisioning } from './provisioning.ts'
@@ -38,7 +39,8 @@ const shownBytes = 64 * 1024
 
 const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Script): Promise<ScriptsRun> => {
   const { codebase, config, environment } = run
-  const permission = await mayRunScripts(context, codebase, config, environment.trust)
+  const trust = kind === 'teardown' ? await trustNow(context, run) : environment.trust
+  const permission = await mayRunScripts(context, codebase, config, trust)
   if (!permission.run) return { ran: false, notices: permission.notice === undefined ? [] : [permission.notice] }
   if (config[kind].length === 0) return { ran: false, notices: [] }
   const mark = scriptMark(context.home, environment.id, kind)
@@ -58,6 +60,13 @@ const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Scrip
     log.close()
   }
   return { ran: true, notices: await leftRunning(context, environment, kind) }
+}
+
+/** A vouched worktree may have been moved to a commit that nobody vouched for; teardown would run its files. */
+const trustNow = async (context: IsolationContext, { codebase, environment, signal }: ScriptRun): Promise<Trust> => {
+  if (environment.trust !== 'vouched') return environment.trust
+  const provider = await providerOf(context, environment)
+  return (await provider.isVouched(context, codebase, environment, { signal })) ? 'vouched' : 'lapsed'
 }
 
 /** A failed script leaves nothing running, not even in the background. */
