@@ -136,6 +136,7 @@ const codebaseAt = (context: IsolationContext, checkout: string): Codebase => ({
   remote: undefined,
   remoteUrl: undefined,
   baseBranch: undefined,
+  base: undefined,
   github: undefined,
   defaultAgent: undefined,
   cloned: false,

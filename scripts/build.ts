@@ -9,9 +9,16 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const outdir = resolve(root, process.argv[2] ?? 'dist')
 
 /** What commands need goes into one chunk. Anything else behind an `import()` has its own. */
-const commandFolders = ['cli', 'conversations/commands', 'isolation', 'process', 'store']
-/** They pull in the server, which no short command needs. */
-const ownChunk = ['cli/commands/serve.ts', 'cli/commands/chat.ts']
+const commandFolders = ['cli', 'isolation', 'process', 'store']
+/** They pull in what no short command needs: the server, and a parser for YAML. Listing needs the providers alone. */
+const ownChunk = [
+  'cli/commands/chat.ts',
+  'cli/commands/doctor.ts',
+  'cli/commands/import-archon.ts',
+  'cli/commands/serve.ts',
+  'isolation/providers/clone/provider.ts',
+  'isolation/providers/worktree/provider.ts',
+]
 const groupOf = (file: string): string => {
   const path = relative(join(root, 'src'), file)
   return commandFolders.some((folder) => path.startsWith(`${folder}/`)) && !ownChunk.includes(path) ? 'commands' : path

@@ -12,6 +12,7 @@ import { homeDirectory, resolveSettings, worktreeBase } from './domain/config/co
 import type { Settings } from './domain/config/settings.ts'
 import type { LoadPlatforms } from './domain/platform-capabilities.ts'
 import { AppError } from './domain/errors.ts'
+import type { PlatformSettings } from './platforms/remote.ts'
 import { createOnEnvironmentLost } from './conversations/environment-lost.ts'
 import { toRepoPath } from './domain/names.ts'
 import { createGit, type Git } from './git/door.ts'
@@ -27,6 +28,7 @@ import { readUntrustedTextSync } from './process/files/read-untrusted.ts'
 import { createSecrets } from './process/redaction/redact.ts'
 import { passwordsIn } from './process/redaction/secret-names.ts'
 import { openStore } from './store/open.ts'
+import { createForge } from './main/forge.ts'
 import { configSecrets, environmentSecrets, homeToken } from './main/secrets.ts'
 import { takeEnvironment } from './main/take-environment.ts'
 
@@ -96,9 +98,7 @@ const exitCode = await runCli({
   open,
   serve: async (workplace, options) => {
     const { serve } = await import('./main/serve.ts')
-    const { readPlatformSettings, secretsOf } = await import('./platforms/settings.ts')
-    const platformSettings = readPlatformSettings({ ...homeConfig(workplace.context.home), env })
-    secrets.add(...secretsOf(platformSettings))
+    const platformSettings = await platformSettingsOf(workplace.context.home)
     return serve(workplace, options, { version: version(), platformSettings, exposed })
   },
   ownEngine: async (workplace, conversationId) =>
@@ -107,6 +107,13 @@ const exitCode = await runCli({
 // Output that couldn't be written is a failure, whatever was done; that error may also come later.
 if (process.exitCode === undefined) {
   process.exitCode = exitCode === 130 && interruptedBy !== undefined ? 128 + numberOf(interruptedBy) : exitCode
+}
+
+async function platformSettingsOf(home: string): Promise<PlatformSettings> {
+  const { readPlatformSettings, secretsOf } = await import('./platforms/settings.ts')
+  const settings = readPlatformSettings({ ...homeConfig(home), env })
+  secrets.add(...secretsOf(settings))
+  return settings
 }
 
 function version(): string {
@@ -135,6 +142,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     git,
     providers,
     lock: createRepositoryLock({ clock, random: Math.random }),
+    forge: createForge(async () => (await platformSettingsOf(home)).github, { log, clock, secrets }),
     clock,
     ids: randomUUID,
     log,

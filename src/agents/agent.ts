@@ -11,6 +11,8 @@ import type { Remedy } from '../domain/remedy.ts'
 /** Implemented by Claude Code, Codex, ACP agents, a command and the demo; all pass one conformance suite. */
 export type Agent = {
   readonly name: string
+  /** With `access: 'read'` it really can't write: its program denies it. The others are only told. */
+  readonly enforcesReadOnly?: true
   /** Is it installed and usable? Called by `coppice agents` and before the default is chosen. */
   availability(): Promise<AgentAvailability>
   /** A closer check that may take seconds, for agents that can report a version or login state. */
@@ -71,6 +73,8 @@ export type AgentEvent =
   | { readonly type: 'tool'; readonly line: string }
   /** The agent's session id, for resuming. Emitted as soon as it is known, in case of a crash. */
   | { readonly type: 'session'; readonly id: string }
+  /** The given session couldn't be resumed, so a new one begins. `unsupported`: the agent can never resume one. */
+  | { readonly type: 'session-lost'; readonly why: 'unknown' | 'unsupported' }
 
 export type AgentResult = {
   readonly outcome: 'done' | 'failed' | 'cancelled'

@@ -34,6 +34,11 @@ test('the command is there only if one is configured, and the demo is last', () 
   expect(acpAgents.read({ gemini: { command: ['x'] } })).toHaveLength(1)
 })
 
+test('Claude Code, Codex and the demo enforce read-only runs; a program of the user is only told', () => {
+  const enforcing = [...made('cat').values()].filter((agent) => agent.enforcesReadOnly === true)
+  expect(enforcing.map(({ name }) => name)).toEqual(['claude', 'codex', 'demo'])
+})
+
 test('the nearest word counts: the conversation, then the codebase, then the configuration', async () => {
   const settings = { agentDefault: 'command' }
   expect(await choose({ wanted: 'demo', codebaseDefault: 'command', settings })).toMatch(/^demo, .*conversation/)

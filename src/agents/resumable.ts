@@ -12,7 +12,7 @@ export const resumable = async (
   const given = session !== undefined && isSessionId(session) ? request : { ...rest, session: undefined }
   const first = await run(given)
   if (first !== 'no-such-session') return first
-  request.emit({ type: 'tool', line: 'started a new session: the previous one no longer exists' })
+  request.emit({ type: 'session-lost', why: 'unknown' })
   const second = await run({ ...rest, session: undefined })
   if (second !== 'no-such-session') return second
   return {

@@ -2,7 +2,7 @@ import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { EnvironmentId } from '../domain/names.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Environments } from '../isolation/environments.ts'
-import type { RemoveOutcome } from '../isolation/provider.ts'
+import type { RemoveOutcome } from '../isolation/remove-outcome.ts'
 import type { Conversation } from '../store/store.ts'
 
 export type ClosedOutcome =

@@ -8,7 +8,6 @@ import type { StaleBase } from '../domain/merge-proof.ts'
 import type { Notice } from '../domain/notice.ts'
 import type { RemovalReason } from '../domain/removal/branch-note.ts'
 import { reasonsOf } from '../domain/reasoned-error.ts'
-import { isStale } from '../domain/stale.ts'
 import { freshen } from '../isolation/codebases/base.ts'
 import type { Fresh } from '../isolation/codebases/base-branch.ts'
 import type { IsolationContext } from '../isolation/context.ts'
@@ -16,11 +15,17 @@ import { freshBase } from '../isolation/codebases/fresh-base.ts'
 import { movedNotice } from '../isolation/moved.ts'
 import { type Environments } from '../isolation/environments.ts'
 import { followRenames, orphans, presenceOf } from '../isolation/provider-of.ts'
-import type { RemoveOptions, RemoveOutcome } from '../isolation/provider.ts'
+import type { RemoveOptions, RemoveOutcome } from '../isolation/remove-outcome.ts'
 import { expireRestorePoints, reconcile } from '../isolation/reconcile.ts'
 import { followLink } from '../isolation/codebases/recognise.ts'
 import { assertRepository } from '../isolation/codebases/repository-place.ts'
-import { type MergeStatus, mergeStatuses } from '../isolation/merge-proof/merge-status.ts'
+import {
+  type MergeStatus,
+  mergeStatuses,
+  mergeStatusesWithForge,
+  withoutMergeProof,
+} from '../isolation/merge-proof/merge-status.ts'
+import { cleanupTrigger } from '../isolation/removable.ts'
 import { type CleanupReport, emptyReport, type RemovedRow } from './report.ts'
 
 export type SweepOptions = {
@@ -63,10 +68,14 @@ export const runScheduledCleanup = async (
     await expireRestorePoints(context, codebase).catch((error: unknown) => {
       draft.notices.push({ kind: 'restore-points-not-expired', message: toAppError(error).message })
     })
+    await context.store.mergedPullRequests.deleteBefore(codebase.id, context.clock() - rememberMergesMs)
     await recordReport(context, codebase, draft)
   }
   return draft
 }
+
+/** Older ones are deleted: the code host is asked again about a worktree that still exists. */
+const rememberMergesMs = 90 * 24 * 60 * 60 * 1000
 
 const sweepLive = async (
   context: IsolationContext,
@@ -81,7 +90,12 @@ const sweepLive = async (
   const followed = await followRenames(context, codebase, live, options)
   draft.notices.push(...followed.flatMap(({ notices }) => notices))
   const environments = followed.map(({ environment }) => environment)
-  const all = await mergeStatuses(context, codebase, base, environments)
+  // On a stale base nothing counts as merged, whoever says so.
+  const { statuses: all, notices } =
+    stale === undefined
+      ? await mergeStatusesWithForge(context, codebase, base, environments)
+      : { statuses: await mergeStatuses(context, codebase, base, environments), notices: [] }
+  draft.notices.push(...notices)
   if (stale !== undefined) draft.notices.push(staleNotice(stale, fresh, all))
   for (const mergeStatus of all) {
     if (await isMissing(context, codebase, mergeStatus.environment)) draft.missing.push(mergeStatus.environment)
@@ -96,12 +110,6 @@ const sweepLive = async (
     }
   }
 }
-
-/** On a stale base nothing counts as merged: the work may have been reverted since. */
-const withoutMergeProof = (mergeStatus: MergeStatus, why: StaleBase): MergeStatus => ({
-  ...mergeStatus,
-  merged: { value: 'cannot-tell', why },
-})
 
 const staleNotice = (why: StaleBase, { detail }: Fresh, all: readonly MergeStatus[]): Notice => {
   const branches = all.filter((one) => one.merged.value === 'yes').map(({ environment }) => environment.branch)
@@ -128,7 +136,6 @@ const isMissing = async (
 ): Promise<boolean> =>
   environment.status === 'missing' || (await presenceOf(context, codebase, environment)).state === 'missing'
 
-/** Skips adopted ones: Coppice never deletes them, and to stop tracking one unasked would only confuse. */
 const removalCandidate = (
   context: Pick<IsolationContext, 'clock' | 'settings'>,
   mergeStatus: MergeStatus,
@@ -136,15 +143,19 @@ const removalCandidate = (
   baseName: string,
 ): Candidate | undefined => {
   const { environment, merged, lastActivityAt } = mergeStatus
-  if (!environment.owned || environment.status !== 'active') return undefined
-  if (merged.value === 'yes' && only !== 'stale') {
-    const why = { kind: 'proven-merged', merged, base: environment.baseBranch ?? baseName } as const
-    return { mergeStatus, trigger: 'merged', why }
+  const trigger = cleanupTrigger(context, mergeStatus, only)
+  switch (trigger) {
+    case undefined:
+      return undefined
+    case 'merged':
+      return {
+        mergeStatus,
+        trigger,
+        why: { kind: 'proven-merged', merged, base: environment.baseBranch ?? baseName },
+      }
+    case 'stale':
+      return { mergeStatus, trigger, why: { kind: 'idle-since', at: lastActivityAt } }
   }
-  if (only !== 'merged' && isStale(lastActivityAt, context.settings.staleDays, context.clock())) {
-    return { mergeStatus, trigger: 'stale', why: { kind: 'idle-since', at: lastActivityAt } }
-  }
-  return undefined
 }
 
 const removeOne = async (

@@ -177,12 +177,13 @@ const withoutSecrets =
   (_key: string, value: unknown): unknown =>
     typeof value === 'string' ? secrets.redactKnown(value) : value
 
-const viewOf = (terminal: Pick<Terminal, 'paint' | 'clock' | 'env' | 'columns'>, values: Values): View => ({
+const viewOf = (terminal: Pick<Terminal, 'paint' | 'clock' | 'env' | 'columns' | 'secrets'>, values: Values): View => ({
   paint: terminal.paint,
   now: terminal.clock(),
   userHome: terminal.env['HOME'],
   commandText: commandTextWith(values),
   columns: terminal.columns,
+  redact: terminal.secrets.redactKnown,
 })
 
 /** Suggested commands keep the codebase and home, or they would act on others. */

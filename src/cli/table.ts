@@ -54,7 +54,7 @@ const first: readonly CliRow[] = [
     name: 'chat',
     usage: '<message> [--conversation <id>] [--agent <name>]',
     summary: 'send a message and wait for the reply',
-    details: 'Exit status: 0 if the agent or a slash command answered, 1 if nothing did, 130 after Ctrl-C.',
+    details: 'Exit status: 0 if the agent or a command answered, 1 if nothing was run, 130 after Ctrl-C.',
     options: {
       conversation: { type: 'string', value: 'id', summary: 'continue this conversation (default: a new one)' },
       agent: { type: 'string', value: 'name', summary: 'use this agent in the conversation from now on' },
@@ -74,15 +74,6 @@ const loaded = (row: CommandRow): CliRow =>
   row.name === 'worktree list' ? { ...row, load: async () => worktreeList } : row
 
 const cliOnly: readonly CliRow[] = [
-  {
-    name: 'worktree adopt',
-    usage: '<path or name>',
-    summary: 'track an existing worktree (Coppice never deletes it)',
-    options: {},
-    words: [1, 1],
-    examples: ['coppice worktree adopt ../project-hotfix', 'coppice worktree adopt issue-42'],
-    load: async () => (await import('./commands/worktree-adopt.ts')).worktreeAdopt,
-  },
   {
     name: 'worktree trust',
     usage: '<ref>',
@@ -150,13 +141,23 @@ const cliOnly: readonly CliRow[] = [
   },
   {
     name: 'import archon',
-    usage: '[<sqlite file> | <postgres url> | -] [--dry-run]',
-    summary: 'import from Archon (read-only)',
+    usage: '[<sqlite file> | <postgres url> | -] [--own] [--map <old=new>]… [--dry-run]',
+    summary: 'import from Archon',
     details: 'With -, reads the URL from standard input. Without an argument, uses ARCHON_DATABASE_URL.',
-    options: { 'dry-run': dryRun },
+    options: {
+      own: { type: 'boolean', summary: 'manage and clean up the clean worktrees that Archon made' },
+      map: {
+        type: 'string',
+        multiple: true,
+        value: 'old=new',
+        summary: "where a path in Archon's container is on this machine (repeatable)",
+      },
+      'dry-run': dryRun,
+    },
     words: [0, 1],
     examples: [
       'coppice import archon ~/.archon/archon.db --dry-run',
+      'coppice import archon /opt/archon/archon.db --map /.archon=/opt/archon',
       'ARCHON_DATABASE_URL=postgres://… coppice import archon',
       'coppice import archon - < url.txt',
     ],

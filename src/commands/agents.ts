@@ -38,7 +38,7 @@ const run = async (call: Call): Promise<AgentsResult> => {
   return { agents: found, chosen, chat: call.chat !== undefined }
 }
 
-const agentsOf = ({ settings, git, clock, ids, self, home, ownEnvironment = {} }: IsolationContext) =>
+export const agentsOf = ({ settings, git, clock, ids, self, home, ownEnvironment = {} }: IsolationContext) =>
   createAgents({ settings, git, clock, ids, self, ownEnvironment, contextDirectory: join(home, 'context') })
 
 /** The agent's own check, if it has one. A failing check must not hide the other agents. */

@@ -1,5 +1,10 @@
+import { chooseAgent } from '../agents/registry.ts'
+import type { Codebase } from '../domain/environment.ts'
+import { findBase } from '../isolation/codebases/base.ts'
 import { addCodebase } from '../isolation/codebases/codebases.ts'
 import type { Added } from '../isolation/codebases/register.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { agentsOf } from './agents.ts'
 import { bindCodebase } from './codebase-bind.ts'
 import { type Call, type ChatCall, command, cwdOf, textOf } from './command.ts'
 import { assertWholeServer } from './target.ts'
@@ -24,7 +29,21 @@ const run = async (call: Call): Promise<AddResult> => {
   if (!added.isNew && name !== undefined && name !== added.codebase.name) {
     call.notice(`already registered as ${added.codebase.name}; --name has no effect`)
   }
-  return { ...added, bound: false }
+  return { ...added, codebase: await configured(call, context, added.codebase), bound: false }
+}
+
+/** `--base` and `--agent`; an empty value resets to the default. */
+const configured = async (call: Call, context: IsolationContext, codebase: Codebase): Promise<Codebase> => {
+  const base = textOf(call.values, 'base')
+  const agent = textOf(call.values, 'agent')
+  if (base) await findBase(context, codebase, base, { signal: call.signal })
+  if (agent) await chooseAgent({ ...context, agents: agentsOf(context), wanted: undefined, codebaseDefault: agent })
+  const patch = {
+    ...(base !== undefined && { base: base || undefined }),
+    ...(agent !== undefined && { defaultAgent: agent || undefined }),
+  }
+  await context.store.codebases.update(codebase.id, patch)
+  return { ...codebase, ...patch }
 }
 
 /** A chat has no directory, so it clones the repository and is then bound to it. */
@@ -48,6 +67,8 @@ const toText = ({ codebase, isNew, bound }: AddResult, view: View): string => {
         ['  at', tilde(codebase.checkoutPath ?? codebase.repoPath, view)],
         ['  remote', codebase.remoteUrl ?? 'none'],
         ...(codebase.github === undefined ? [] : [['  GitHub', codebase.github] as const]),
+        ...(codebase.base === undefined ? [] : [['  base', codebase.base] as const]),
+        ...(codebase.defaultAgent === undefined ? [] : [['  agent', codebase.defaultAgent] as const]),
       ],
       view,
     ),

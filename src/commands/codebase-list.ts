@@ -2,7 +2,7 @@ import type { Codebase } from '../domain/environment.ts'
 import { type Call, command } from './command.ts'
 import { visibleCodebases } from './target.ts'
 import { codebaseJson } from './views/json.ts'
-import { table, tilde, type View } from './views/view.ts'
+import { lastCommand, table, tilde, type View } from './views/view.ts'
 
 type Row = { readonly codebase: Codebase; readonly environments: number }
 
@@ -19,7 +19,7 @@ const run = async (call: Call): Promise<Row[]> => {
 
 const toText = (rows: readonly Row[], view: View): string => {
   if (rows.length === 0)
-    return `No repositories registered yet.\nRegister one: ${view.commandText('codebase add <path or URL>')}`
+    return `No repositories registered yet.\nRegister one: ${lastCommand(view.commandText('codebase add <path or URL>'), view)}`
   return table(
     ['NAME', 'WORKTREES', 'PATH', 'REMOTE'],
     rows.map(({ codebase, environments }) => [

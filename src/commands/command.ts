@@ -2,6 +2,7 @@
  * Commands, each implemented once. In: a call from a chat, the command line or the HTTP API. Out: a typed result, which
  * the command's own file turns into text and JSON.
  */
+import type { IsolationHints } from '../domain/hints.ts'
 import type { Notice } from '../domain/notice.ts'
 import type { Remedy } from '../domain/remedy.ts'
 import type { LoadPlatforms, Reach } from '../domain/platform-capabilities.ts'
@@ -83,6 +84,8 @@ export type Call = {
 
 export type ChatCall = {
   readonly conversation: Conversation
+  /** What the platform said with this message. */
+  readonly hints: IsolationHints
   readonly reach: Reach
   readonly controls: ChatControls
   readonly context: ChatContext

@@ -13,6 +13,7 @@ describe('a command file', () => {
     expect(await parse('Fix it.\n\n---\n\nWell.\n')).toEqual({
       name: 'fix',
       description: undefined,
+      examples: [],
       type: 'mixed',
       requiresIsolation: true,
       allowedTools: [],
@@ -25,6 +26,7 @@ describe('a command file', () => {
     const source = [
       '---',
       'description: Explain the code',
+      'examples: [what does this do, explain this]',
       'type: read',
       'requiresIsolation: false',
       'allowedTools: [Read, Grep]',
@@ -35,6 +37,7 @@ describe('a command file', () => {
     for (const end of ['\n', '\r\n']) {
       expect(await parse(source.join(end))).toMatchObject({
         description: 'Explain the code',
+        examples: ['what does this do', 'explain this'],
         type: 'read',
         requiresIsolation: false,
         allowedTools: ['Read', 'Grep'],
@@ -49,7 +52,7 @@ describe('a command file', () => {
     ['---\ntype: readonly\n---\nx', `${file}: type is "readonly"`, 'type must be read, write or mixed'],
     ['---\nrequiresIsolation: maybe\n---\nx', `${file}: requiresIsolation is "maybe"`, 'true or false'],
     ['---\nallowedTools: {a: 1}\n---\nx', `${file}: allowedTools is`, 'a list of tool names'],
-    ['---\n- a\n---\nx', `the front matter of ${file} has no keys`, 'description, type'],
+    ['---\n- a\n---\nx', `the front matter of ${file} has no keys`, 'description, examples, type'],
     ['---\na: [\n---\nx', `couldn't parse the front matter of ${file}`, 'fix the YAML'],
     ['---\ntype: read\nx', `the front matter of ${file} isn't closed`, 'a --- line'],
     ['---\ntype: read\n---\n  \n', `${file} has no prompt`, 'write the prompt'],

@@ -13,6 +13,8 @@ import type { IsolationContext } from '../isolation/context.ts'
 export type RepoCommand = {
   readonly name: string
   readonly description: string | undefined
+  /** What people say when they want it. */
+  readonly examples: readonly string[]
   readonly type: 'read' | 'write' | 'mixed'
   /** False only matters for a `read` command: it may run without an environment, with writing tools denied. */
   readonly requiresIsolation: boolean
@@ -122,6 +124,7 @@ export const parseRepoCommand = async (name: string, file: string, source: strin
   return {
     name,
     description: read('description', rules.description),
+    examples: read('examples', rules.examples) ?? [],
     type: read('type', rules.type) ?? 'mixed',
     requiresIsolation: read('requiresIsolation', rules.requiresIsolation) ?? true,
     allowedTools: read('allowedTools', rules.allowedTools) ?? [],
@@ -170,6 +173,7 @@ const atCommas = (line: string): string[] => {
 
 const rules = {
   description: text,
+  examples: list(text, 20),
   type: kind,
   requiresIsolation: flag,
   allowedTools: tools,

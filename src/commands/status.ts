@@ -1,11 +1,11 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { isStale } from '../domain/stale.ts'
 import { workLabel } from '../domain/work.ts'
 import { presentCodebase } from '../isolation/codebases/recognise.ts'
 import { restorablePoints } from '../isolation/find.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { leaseHolders } from '../isolation/lease.ts'
 import { mergeStatuses } from '../isolation/merge-proof/merge-status.ts'
+import { countRemovable, findRemovable } from '../isolation/removable.ts'
 import type { Session } from '../store/store.ts'
 import type { Spent } from '../runs/budget.ts'
 import { spentText } from './budget.ts'
@@ -13,6 +13,7 @@ import { type CodebaseBinding, codebaseBinding, type GoneCodebase, goneBecause }
 import { type CurrentAgent, currentAgent } from './agent.ts'
 import { type Call, type ChatCall, command } from './command.ts'
 import { findTargetCodebase, currentEnvironment } from './target.ts'
+import { heldText } from './views/limit.ts'
 import { codebaseJson, environmentJson } from './views/json.ts'
 import { ago, code, facts, tilde, type View } from './views/view.ts'
 
@@ -21,6 +22,8 @@ type Counts = {
   readonly active: number
   readonly merged: number
   readonly stale: number
+  /** Merged or stale, and kept by a gate. */
+  readonly held: number
   readonly missing: number
 }
 
@@ -59,7 +62,7 @@ const run = async (call: Call): Promise<StatusResult> => {
     codebase,
     codebases: (await context.store.codebases.list(context.host)).length,
     environment,
-    counts: codebase && (await countsOf(context, codebase, live)),
+    counts: codebase && (await countsOf(call, context, codebase, live)),
     restorePoints: codebase === undefined ? 0 : (await restorablePoints(context, codebase)).length,
     limit: context.settings.worktreesPerCodebase,
     staleDays: context.settings.staleDays,
@@ -90,18 +93,18 @@ const runningIn = async (
     .filter(({ liveness }) => liveness !== 'dead')
     .map(({ lease }) => lease.purpose)
 
+/** `merged` and `stale`: what cleanup would remove now. */
 const countsOf = async (
+  { chat, signal }: Call,
   context: IsolationContext,
   codebase: Codebase,
   live: readonly IsolatedEnvironment[],
 ): Promise<Counts> => {
   const missing = live.filter(({ status }) => status === 'missing').length
-  const here = (await mergeStatuses(context, codebase)).filter(({ environment }) => environment.status !== 'missing')
-  const merged = here.filter((one) => one.merged.value === 'yes').length
-  const stale = here.filter(
-    (one) => one.merged.value !== 'yes' && isStale(one.lastActivityAt, context.settings.staleDays, context.clock()),
-  ).length
-  return { total: live.length, missing, merged, stale, active: live.length - missing - merged - stale }
+  const askedBy = chat?.conversation.id
+  const found = await findRemovable(context, codebase, await mergeStatuses(context, codebase), { askedBy, signal })
+  const { merged, stale, held } = countRemovable(found.values())
+  return { total: live.length, missing, merged, stale, held, active: live.length - missing - merged - stale - held }
 }
 
 const toText = (result: StatusResult, view: View): string => {
@@ -137,7 +140,7 @@ const chatText = (
       [
         'Repository',
         codebase === undefined
-          ? `${binding.kind === 'gone' ? goneText(binding, view) : 'none'}; choose one with ${view.commandText('codebase <name>')}`
+          ? `${binding.kind === 'gone' ? goneText(binding, view) : 'none'}; choose one with ${code(view.commandText('codebase <name>'), view)}`
           : code(codebase.name, view),
       ],
       [
@@ -163,10 +166,11 @@ const goneText = (gone: GoneCodebase, view: View): string =>
   `${gone.name === undefined ? 'unknown' : code(gone.name, view)}, ${goneBecause(gone)}`
 
 /** Like the limit message: all three, even if zero. */
-const chatBreakdown = ({ active, merged, stale, missing }: Counts, staleDays: number): string =>
+const chatBreakdown = ({ active, merged, stale, held, missing }: Counts, staleDays: number): string =>
   [
     `${merged} merged`,
     `${stale} stale (no activity in ${staleDays}+ days)`,
+    ...heldText(held),
     `${active} active`,
     ...(missing > 0 ? [`${missing} missing`] : []),
   ].join(', ')
@@ -184,13 +188,14 @@ const codebaseLines = (
   ['restorable', `${restorePoints}${restorePoints > 0 ? `: ${view.commandText('worktree restore --list')}` : ''}`],
 ]
 
-const breakdown = ({ total, active, merged, stale, missing }: Counts, staleDays: number): string =>
+const breakdown = ({ total, active, merged, stale, held, missing }: Counts, staleDays: number): string =>
   total === 0
     ? ''
     : `: ${[
         `${active} active`,
         ...(merged > 0 ? [`${merged} merged (can be removed)`] : []),
         ...(stale > 0 ? [`${stale} stale (no activity in ${staleDays}+ days)`] : []),
+        ...heldText(held),
         ...(missing > 0 ? [`${missing} missing`] : []),
       ].join(', ')}`
 

@@ -24,7 +24,7 @@ export const leftNotice = ({ own, unknown, unnamed, problem }: Leftovers): strin
       : [
           `${counted(unknown.length, 'process', 'processes')} in the worktree started after the agent did and may be yours:`,
           ...pids(unknown),
-          `If not: \`kill ${unknown.map(({ pid }) => pid).join(' ')}\``,
+          `If not, on the server: \`kill ${unknown.map(({ pid }) => pid).join(' ')}\``,
         ]),
     ...(problem === undefined ? [] : [`Coppice couldn't check which processes the agent left running: ${problem}`]),
   ].join('\n')
@@ -50,7 +50,7 @@ export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
       : [
           `Stopped the agent, but ${counted(own.length, 'process', 'processes')} it started couldn't be stopped:`,
           ...pids(own),
-          `Try: \`kill -9 ${own.map(({ pid }) => pid).join(' ')}\``,
+          `On the server, try: \`kill -9 ${own.map(({ pid }) => pid).join(' ')}\``,
         ]),
     ...(unknown.length === 0 && problem === undefined
       ? []
@@ -76,7 +76,7 @@ const fromScripts = ({ ended, running, unnamed }: Stopped['scripts']): readonly 
     : [
         `${counted(running.length, 'process', 'processes')} that the repository's setup or teardown started for this worktree ${running.length === 1 ? 'is' : 'are'} still running:`,
         ...pids(running),
-        `To end ${running.length === 1 ? 'it' : 'them'} now: \`kill -9 ${running.map(({ pid }) => pid).join(' ')}\``,
+        `To end ${running.length === 1 ? 'it' : 'them'} now, on the server: \`kill -9 ${running.map(({ pid }) => pid).join(' ')}\``,
       ]),
 ]
 

@@ -84,7 +84,7 @@ export const shared: readonly CommandRow[] = [
   {
     name: 'worktree orphans',
     usage: '',
-    summary: 'list worktrees that Coppice does not track',
+    summary: "list git's worktrees and which ones Coppice tracks",
     options: {},
     words: [0, 0],
     examples: ['coppice worktree orphans'],
@@ -92,9 +92,20 @@ export const shared: readonly CommandRow[] = [
     load: async () => (await import('./worktree-orphans.ts')).worktreeOrphans,
   },
   {
+    name: 'worktree adopt',
+    usage: '<path, branch or name>',
+    summary: "track an existing worktree (Coppice won't delete it)",
+    options: {},
+    words: [1, 1],
+    examples: ['coppice worktree adopt ../project-hotfix', 'coppice worktree adopt issue-42'],
+    chat: { usage: '<branch>', examples: ['coppice worktree adopt hotfix'] },
+    load: async () => (await import('./worktree-adopt.ts')).worktreeAdopt,
+  },
+  {
     name: 'worktree link',
     usage: '<ref> --conversation <platform:id>',
     summary: 'attach a conversation to a worktree',
+    details: 'If the conversation is about an issue or a pull request, every platform then uses this worktree for it.',
     options: { conversation: { type: 'string', value: 'platform:id', summary: 'the conversation to attach' } },
     words: [1, 1],
     examples: ['coppice worktree link issue-42 --conversation slack:C123:1712.34'],
@@ -119,11 +130,17 @@ export const shared: readonly CommandRow[] = [
   {
     name: 'codebase add',
     aliases: ['clone'],
-    usage: '<path|url> [--name <name>] [--github <owner/name>]',
+    usage: '<path|url> [--name <name>] [--github <owner/name>] [--base <branch>] [--agent <name>]',
     summary: 'register a repository; clone it if given a URL',
     options: {
       name: { type: 'string', value: 'name', summary: 'name to use' },
       github: { type: 'string', value: 'owner/name', summary: 'GitHub repository (default: taken from the remote)' },
+      base: {
+        type: 'string',
+        value: 'branch',
+        summary: "branch that new work starts from (default: the remote's default branch)",
+      },
+      agent: { type: 'string', value: 'name', summary: 'agent for this repository (default: the configured one)' },
     },
     words: [1, 1],
     examples: ['coppice codebase add .', 'coppice codebase add https://github.com/owner/name --name project'],

@@ -7,7 +7,6 @@ import { taskWork, toWork, type Work, workLabel } from '../domain/work.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
 import type { LimitReport, Resolution } from '../isolation/resolution.ts'
 import { type Call, command, isSet, listOf, textOf, type Values } from './command.ts'
-import { recogniseFullDisk } from '../isolation/disk-full.ts'
 import { exitCodes } from './views/failure.ts'
 import { resolveTargetForWrite } from './target.ts'
 import { environmentJson } from './views/json.ts'
@@ -37,11 +36,12 @@ const run = async (call: Call): Promise<CreateResult> => {
     codebase,
     linkedByHand: true,
     createdBy: call.chat === undefined ? 'cli' : askerOf(call),
+    persistent: call.chat?.conversation.persistent === true,
     signal: call.signal,
   }
   const own = await environments()
   const earlier = await context.store.environments.liveByWork(codebase.id, wanted.work)
-  const resolution = await recogniseFullDisk(context.worktreesBase, () => resolveIsolation(context, own, request))
+  const resolution = await resolveIsolation(context, own, request)
   if (resolution.outcome === 'limit') {
     return { outcome: 'limit', report: resolution.report, staleDays: context.settings.staleDays }
   }
@@ -154,7 +154,7 @@ const toText = (result: CreateResult, view: View): string => {
   return [
     `${view.paint(how === 'created' ? 'green' : 'cyan', said[how])} ${code(branch, view)} for ${workLabel(work)}`,
     view.chat === true
-      ? `This conversation now works there: ${code(tilde(path, view), view)}`
+      ? `This conversation now works there, in ${code(result.codebase, view)}: ${code(tilde(path, view), view)}`
       : `  cd ${shellPath(path, view)}`,
   ].join('\n')
 }

@@ -1,15 +1,16 @@
 import type { EnvironmentStatus } from '../domain/environment.ts'
-import type { Merged } from '../domain/merge-proof.ts'
 import { isTrusted } from '../domain/trust.ts'
 import { workLabel } from '../domain/work.ts'
 import { type EnvironmentFacts, listWithFacts } from '../isolation/facts.ts'
 import type { IsolationContext } from '../isolation/context.ts'
+import { countRemovable } from '../isolation/removable.ts'
 import { counted } from '../domain/text/words.ts'
 import { type Call, command } from './command.ts'
 import { currentEnvironment, resolveTarget, tellMoves } from './target.ts'
 import { factsJson } from './views/json.ts'
+import { heldText } from './views/limit.ts'
 import { describeProof } from './views/merged.ts'
-import { ago, type Cell, fittedTable, tilde, type View } from './views/view.ts'
+import { lastCommand, ago, type Cell, fittedTable, tilde, type View } from './views/view.ts'
 
 export type ListResult = {
   readonly codebase: string
@@ -23,6 +24,7 @@ const run = async (call: Call): Promise<ListResult> => {
   const cwd = call.cwd ?? (await currentEnvironment(call, place))?.path
   const environments = await listWithFacts(context, codebase, {
     ...(cwd !== undefined && { cwd }),
+    askedBy: call.chat?.conversation.id,
     signal: call.signal,
     onMoved: (moved) => tellMoves(call, moved),
   })
@@ -50,7 +52,7 @@ const recorded = async (
 
 const toText = ({ codebase, environments, limit }: ListResult, view: View): string => {
   if (environments.length === 0) {
-    return `${codebase} has no worktrees yet.\nCreate one: ${view.commandText('worktree create --issue 42')}`
+    return `${codebase} has no worktrees yet.\nCreate one: ${lastCommand(view.commandText('worktree create --issue 42'), view)}`
   }
   const headings = ['', 'BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'ACTIVE', 'USED BY', 'PATH']
   const rows = environments.map((one) => rowOf(one, view))
@@ -59,7 +61,19 @@ const toText = ({ codebase, environments, limit }: ListResult, view: View): stri
   return [
     text,
     view.paint('dim', `${counted(environments.length, 'worktree')} of ${codebase} (limit ${limit})${paths}`),
+    ...summary(environments).map((line) => view.paint('dim', line)),
   ].join('\n')
+}
+
+/** Only if cleanup has something to do, or is kept from doing it. */
+const summary = (environments: readonly EnvironmentFacts[]): string[] => {
+  const { merged, stale, held } = countRemovable(environments.map(({ removable }) => removable))
+  const parts = [
+    ...(merged > 0 ? [`${merged} merged`] : []),
+    ...(stale > 0 ? [`${stale} stale`] : []),
+    ...heldText(held),
+  ]
+  return parts.length === 0 ? [] : [`cleanup: ${parts.join(', ')}`]
 }
 
 /** A chat has no `--json`, and most of its users can't access these directories anyway. */
@@ -77,7 +91,7 @@ const rowOf = (facts: EnvironmentFacts, view: View): Cell[] => {
     { text: `${workLabel(environment.work)}${isTrusted(environment.trust) ? '' : ' (untrusted)'}` },
     files(facts),
     { text: position(facts) },
-    merged(facts.merged),
+    merged(facts),
     { text: ago(lastActivityAt, view.now) },
     { text: [...conversations, ...inUse.by].join(', ') },
     { text: `${tilde(environment.path, view)}${environment.owned ? '' : ' (adopted)'}`, style: 'dim' },
@@ -107,10 +121,11 @@ const position = ({ ahead, behind, detached = 0 }: EnvironmentFacts): string => 
   )
 }
 
-const merged = (answer: Merged): Cell => {
+const merged = ({ merged: answer, removable }: EnvironmentFacts): Cell => {
+  const held = removable.kind === 'held' ? ', held' : ''
   switch (answer.value) {
     case 'yes':
-      return { text: `yes: ${describeProof(answer)}`, style: 'green' }
+      return { text: `yes${held}: ${describeProof(answer)}`, style: held === '' ? 'green' : 'yellow' }
     case 'no':
       return { text: 'no' }
     case 'empty':

@@ -1,6 +1,6 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { findEnvironment } from '../isolation/find.ts'
-import type { Released, Removed } from '../isolation/provider.ts'
+import type { Released, Removed } from '../isolation/remove-outcome.ts'
 import { AppError } from '../domain/errors.ts'
 import { type Call, command, isSet, cwdOf } from './command.ts'
 import { exitCodes } from './views/failure.ts'
@@ -68,13 +68,20 @@ export const removeWorktree = async (
         forced,
         checkoutPath: codebase.checkoutPath,
         repoPath: codebase.repoPath,
-        hold: { days: context.settings.holdDays, mergedHours: context.settings.holdMergedHours },
+        hold: { days: context.settings.staleDays, mergedHours: context.settings.holdMergedHours },
         push: await pushCommand(context, codebase, environment),
+        isCurrent: askedBy !== undefined && (await isIn(context, askedBy, environment)),
       }
     case 'would-remove':
       throw new AppError('unexpected', 'a removal answered as if it had been a dry run')
   }
 }
+
+const isIn = async (
+  { store }: Pick<Target['context'], 'store'>,
+  conversationId: string,
+  { id }: IsolatedEnvironment,
+): Promise<boolean> => (await store.conversations.ofEnvironments([id])).some((one) => one.id === conversationId)
 
 /** Without a name: the conversation's own. */
 const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> => {
@@ -121,7 +128,7 @@ const headline = ({ environment, restorePoint, restoreDays, leftOut }: RemovedRe
   }
   return [
     `${paint('green', 'Stopped tracking')} ${code(branch, view)}: ${tilde(path, view)} was missing, so its files couldn't be saved`,
-    ...(restorePoint === undefined ? [] : [`  git's record of it (branch, index, history) is ${restore}`]),
+    ...(restorePoint === undefined ? [] : [`  its branch and commits are ${restore}`]),
   ]
 }
 

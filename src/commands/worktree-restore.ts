@@ -5,6 +5,7 @@ import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import { workLabel } from '../domain/work.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { findRestorePoint, restorablePoints } from '../isolation/find.ts'
+import { workForRestore } from '../isolation/work-for-restore.ts'
 import { type Call, command, isSet, cwdOf } from './command.ts'
 import { recogniseFullDisk } from '../isolation/disk-full.ts'
 import { currentEnvironment, resolveTarget, type Target, resolveTargetForWrite } from './target.ts'
@@ -13,7 +14,7 @@ import { moveTo } from './move-conversation.ts'
 import { usage } from './grammar/usage.ts'
 import { shellPath } from './views/shell.ts'
 import { shellWord } from '../domain/text/shell-word.ts'
-import { ago, code, fittedTable, type View } from './views/view.ts'
+import { lastCommand, ago, code, fittedTable, type View } from './views/view.ts'
 import { counted } from '../domain/text/words.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
@@ -63,8 +64,9 @@ const assertNotBack = async (
   point: RestorePoint,
 ): Promise<void> => {
   const { work, branch } = point.contents.environment
-  const live = await context.store.environments.liveByWork(codebase.id, work)
-  if (live === undefined) return
+  const known = await workForRestore(context.store, codebase.id, point.contents.environment)
+  if (!('live' in known)) return
+  const { live } = known
   throw new AppError(
     'restore-failed',
     `can't restore ${branch}: ${workLabel(work)} already has a worktree, ${live.branch} at ${live.path}`,
@@ -96,7 +98,7 @@ const toText = (result: RestoreResult, view: View): string => {
   const headings = ['BRANCH', 'FOR', 'REMOVED', 'KEPT FOR', 'UNCOMMITTED', 'ID']
   return [
     fittedTable(headings, rows, view, { drop: ['FOR'], cut: ['BRANCH'] }).text,
-    `Restore one: ${view.commandText('worktree restore <branch or id>')}`,
+    `Restore one: ${lastCommand(view.commandText('worktree restore <branch or id>'), view)}`,
   ].join('\n')
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Chat, makeChat, missingAgent, readyAgent } from '../../test/helpers/chat.ts'
+import { inside, issue } from '../../test/isolation/scene.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
 import { isAppError } from '../domain/errors.ts'
 import { toEnvironmentId } from '../domain/names.ts'
@@ -84,7 +85,7 @@ describe('what cannot be', () => {
     ['/qqqqqqqq', 'Unknown command "/qqqqqqqq".\nRun `/help` for a list of commands.'],
     ['/worktree remove x --forse', 'Unknown option --forse.\nDid you mean `--force`?'],
     ['/worktree list x', 'Unexpected argument "x".\nRun `/help worktree list` for usage.'],
-    ['/codebase', 'Missing required argument: <name>\nRun `/help codebase` for usage.'],
+    ['/codebase', 'Missing required argument: `<name>`\nRun `/help codebase` for usage.'],
     ['/worktree create "a', 'Missing closing ".'],
     ['/worktree remove nothing', 'has no worktree "nothing".\nRun `/worktree list` for a list'],
     ['/worktree link x --conversation test:a', 'Unknown option --conversation.'],
@@ -102,7 +103,7 @@ describe('what cannot be', () => {
         'This conversation has no repository yet.\nChoose one with `/codebase <name>` (registered: project), or clone one with `/clone <url>`.',
       )
     }
-    expect(await unbound.say('/status')).toContain('**Repository**: none; choose one with /codebase <name>')
+    expect(await unbound.say('/status')).toContain('**Repository**: none; choose one with `/codebase <name>`')
     expect(await unbound.say('/codebase nope')).toContain('Unknown codebase "nope".\nRegistered: project. Add another')
   })
 
@@ -191,7 +192,7 @@ describe('worktree', () => {
     writeFileSync(join(path, 'new'), 'text')
     const refused = await chat.say('/worktree remove')
     expect(refused).toContain('Cannot remove worktree `mine`: 1 untracked')
-    expect(refused).toContain('/worktree remove mine --force   (kept for 30 days: /worktree restore mine)')
+    expect(refused).toContain('`/worktree remove mine --force`   (kept for 30 days: `/worktree restore mine`)')
     expect(await chat.session()).toBeUndefined()
     expect(await chat.say('/worktree remove --force')).toContain('Removed `mine`')
     const restored = await chat.say('/worktree restore')
@@ -214,7 +215,7 @@ describe('worktree', () => {
     const other = await makeChat(world, { id: 'T2' })
     await other.startSession('/elsewhere')
     expect(await other.say('/worktree link shared')).toBe(
-      'Linked this conversation to `shared`. It now works there.\nShared by test:T1, test:T2.',
+      'Linked this conversation to `shared` of `project`. It now works there.\nShared by test:T1, test:T2.',
     )
     expect(await other.session()).toBeUndefined()
     await other.startSession(await ownPath())
@@ -241,7 +242,7 @@ describe('worktree', () => {
   })
 
   test('a cleanup ends the sessions of all that it takes a worktree from, and tells the others', async () => {
-    await using eager = await makeWorld({ settings: { staleDays: 0, holdDays: 0 } })
+    await using eager = await makeWorld({ settings: { staleDays: 0 } })
     const [mine, other] = [await makeChat(eager), await makeChat(eager, { id: 'T2' })]
     await mine.say('/worktree create shared')
     await other.say('/worktree link shared')
@@ -253,11 +254,47 @@ describe('worktree', () => {
   })
 
   test('cleanup and orphans answer in the words of a chat', async () => {
-    world.repo.worktree('by-hand', '-b', 'by-hand')
-    expect(await chat.say('/worktree orphans')).toMatch(
-      /^```\n[\s\S]*by-hand[\s\S]*\n```\n.*coppice worktree adopt <path>$/,
-    )
+    // `adopt` takes the branch, so it is never cut.
+    const long = `by-hand-${'x'.repeat(40)}`
+    world.repo.worktree('by-hand', '-b', long)
+    await chat.say('/worktree create mine')
+    const lines = (await chat.say('/worktree orphans')).split('\n')
+    expect(lines[1]).toMatch(/^BRANCH +TRACKED AS$/)
+    expect(lines.slice(2, 5)).toEqual([
+      expect.stringMatching(/^main +\(main working tree\)$/),
+      `${long}  not tracked`,
+      expect.stringMatching(/^mine +task mine$/),
+    ])
+    expect(lines.at(-1)).toBe('Track one: `/worktree adopt <branch>`')
     expect(await chat.say('/worktree cleanup merged')).toContain('project: 0 worktrees removed.')
+  })
+
+  test("adopt tracks what git lists for the conversation's repository, by branch or path, and nothing else", async () => {
+    const { path } = world.repo.worktree('by-hand', '-b', 'by-hand')
+    const { environments } = world.context.store
+    const adopted = async () => (await environments.live(world.codebase.id)).map(({ branch, owned }) => [branch, owned])
+    const elsewhere = world.box.repo('elsewhere')
+    const refused: [string, string][] = [
+      [world.repo.path, 'the main working tree of project'],
+      ['main', 'the main working tree of project'],
+      [elsewhere.path, 'lists no worktree'],
+      [elsewhere.worktree('theirs', '-b', 'theirs').path, 'lists no worktree'],
+      ['theirs', 'lists no worktree'],
+      [world.box.path('nothing-there'), 'lists no worktree'],
+      [`${path}/../by-hand`, 'lists no worktree'],
+      ['/etc', 'lists no worktree'],
+      [world.repo.worktree('adrift', '--detach').path, 'has no branch checked out'],
+    ]
+    for (const [ref, why] of refused) expect(await chat.say(`/worktree adopt ${ref}`)).toContain(why)
+    expect(await adopted()).toEqual([])
+    expect(await chat.say('/worktree adopt by-hand')).toMatch(
+      /^Adopted `by-hand` for task by-hand\n {2}Coppice won't delete .*by-hand\n {2}to work there: `\/worktree link by-hand`$/,
+    )
+    expect(await adopted()).toEqual([['by-hand', false]])
+    await chat.say('/worktree create mine')
+    await chat.say(`/worktree adopt ${await ownPath()}`)
+    expect(await adopted()).toContainEqual(['mine', false])
+    expect((await chat.conversation()).environmentId, 'adopting one moves nobody').not.toBeUndefined()
   })
 
   test('the limit is told as everywhere', async () => {
@@ -266,9 +303,9 @@ describe('worktree', () => {
     await inSmall.say('/worktree create one')
     expect(await inSmall.say('/worktree create two')).toBe(
       [
-        'You have 1 active worktrees for **project** (limit reached).',
-        ' 0 merged (can be removed)   0 stale (no activity in 14+ days)   1 active',
-        ' /worktree cleanup merged · /worktree cleanup stale · /worktree list · /worktree remove <name>',
+        'You have 1 active worktree for **project** (limit reached).',
+        ' 0 merged   0 stale (no activity in 14+ days)   1 active',
+        ' `/worktree list` · `/worktree remove <name>`',
       ].join('\n'),
     )
   })
@@ -279,6 +316,19 @@ describe('worktree', () => {
 })
 
 describe('status', () => {
+  test('and list count what is merged, but held, as held', async () => {
+    const held = await issue(world, 7)
+    inside(world, held).commit('a', 'a\n')
+    inside(world, held).write('draft', 'mine\n')
+    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-7')
+    expect(await chat.say('/status')).toContain(
+      '1 of 25: 0 merged, 0 stale (no activity in 14+ days), 1 held (merged or stale, but in use or with work to keep), 0 active',
+    )
+    const list = await chat.say('/worktree list')
+    expect(list).toContain('yes, held: ancestor of main')
+    expect(list).toContain('cleanup: 1 held (merged or stale, but in use or with work to keep)')
+  })
+
   test('names codebase, environment, branch, session, agent and how many worktrees there are', async () => {
     expect(await chat.say('/status')).toContain('**Worktree**: none yet; the first message creates one')
     await chat.say('/worktree create mine')
@@ -300,7 +350,7 @@ describe('status', () => {
     await world.context.store.environments.transition(environmentId, 'active', 'released')
     await world.context.store.codebases.remove(world.codebase.id)
     expect(await chat.say('/status')).toContain(
-      '**Repository**: `project`, no longer registered; choose one with /codebase',
+      '**Repository**: `project`, no longer registered; choose one with `/codebase',
     )
   })
 

@@ -1,4 +1,5 @@
 import { toAppError } from '../domain/errors.ts'
+import type { IsolationHints } from '../domain/hints.ts'
 import type { Lane } from '../domain/message.ts'
 import type { Notice } from '../domain/notice.ts'
 import { capabilitiesOf } from '../domain/platform-capabilities.ts'
@@ -10,12 +11,13 @@ import type { Call, ChatControls, CommandRow, Values } from '../commands/command
 import { forChat } from './notices.ts'
 import { failureText, faultOf } from '../commands/views/failure.ts'
 import { inWords } from '../commands/views/notices.ts'
+import { isForServer } from '../commands/views/remedy.ts'
 import { helpText } from '../commands/help.ts'
 import { boundCodebase } from '../commands/target.ts'
 import { parseWith } from '../commands/grammar/parse.ts'
 import { nearest } from '../commands/grammar/suggest.ts'
 import { usage } from '../commands/grammar/usage.ts'
-import { markdown, printable, type View } from '../commands/views/view.ts'
+import { markdown, placeholdersAsCode, printable, type View } from '../commands/views/view.ts'
 import { splitWords } from '../commands/grammar/split-words.ts'
 import { coppice, remedy, shell } from '../domain/remedy.ts'
 
@@ -27,6 +29,7 @@ export type ChatAnswer =
 export type ChatRequest = {
   readonly conversation: Conversation
   readonly text: string
+  readonly hints?: IsolationHints
   readonly controls: ChatControls
   readonly signal: AbortSignal
 }
@@ -50,16 +53,17 @@ export const answerCommand = async (context: ConversationsContext, request: Chat
   const notices: (Notice | string)[] = []
   try {
     const name = nameIn(request.text)
-    const own = firstWords.has(name) ? undefined : await ownCommand(context, request, name)
+    const own = isOwnWord(name) ? undefined : await ownCommand(context, request, name)
     if (own !== undefined) return own
     return { kind: 'answer', text: printable(await answerTo(context, request, view, notices)) }
   } catch (thrown) {
     const { fault, cancelled } = faultOf(thrown, request.signal)
     if (cancelled || request.signal.aborted) throw thrown
-    if (unforeseen.has(fault.code))
+    // The log also has the commands that a chat doesn't show.
+    if (unforeseen.has(fault.code) || (fault.remedy !== undefined && isForServer(fault.remedy, view)))
       context.isolation.log.error('a command failed', { text: nameIn(request.text), error: thrown })
     const told = toAppError(forChat(fault))
-    const failure = begun(failureText(told, view, 'See the log for details.'))
+    const failure = placeholdersAsCode(begun(failureText(told, view, 'See the log for details.')))
     return { kind: 'answer', text: printable([failure, ...notesOf(notices, view)].join('\n')) }
   }
 }
@@ -79,6 +83,9 @@ const unforeseen: ReadonlySet<string> = new Set(['unexpected', 'git-failed', 'st
 const firstWords: ReadonlySet<string> = new Set(
   chatCommands.flatMap(({ name, aliases = [] }) => [name, ...aliases].map((words) => words.split(' ')[0] ?? words)),
 )
+
+/** Coppice's own commands hide the repository's of the same name. */
+export const isOwnWord = (name: string): boolean => firstWords.has(name)
 
 const answerTo = async (
   context: ConversationsContext,
@@ -101,7 +108,7 @@ const wordsOf = (text: string): string[] => [nameIn(text), ...splitWords(called.
 
 const execute = async (
   context: ConversationsContext,
-  { conversation, controls, signal }: ChatRequest,
+  { conversation, hints = {}, controls, signal }: ChatRequest,
   { row, words, values }: { row: CommandRow; words: readonly string[]; values: Values },
   view: View,
   notices: (Notice | string)[],
@@ -112,7 +119,7 @@ const execute = async (
     values,
     codebase: undefined,
     cwd: undefined,
-    chat: { conversation, reach, controls, context, grammar: chatGrammar },
+    chat: { conversation, hints, reach, controls, context, grammar: chatGrammar },
     signal,
     open: async () => ({
       context: context.isolation,
@@ -156,4 +163,5 @@ const viewOf = ({ isolation }: ConversationsContext): View => ({
   commandText: chatCommandText,
   columns: 100,
   chat: true,
+  redact: isolation.secrets.redactKnown,
 })

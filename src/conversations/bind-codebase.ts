@@ -11,7 +11,9 @@ import { replyTarget, recordReplies } from './outbox/replies.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
 /** `refusal`: the codebase is unclear, so the user must choose. */
-export type Bound = { readonly codebase: Codebase } | { readonly refusal: string }
+export type Bound =
+  /** `isFallback`: nobody chose it, it is the only one. */
+  { readonly codebase: Codebase; readonly isFallback?: true } | { readonly refusal: string }
 
 /**
  * The conversation's codebase: its own, the one the message names, its channel's, or the only one. Remembered from then
@@ -55,9 +57,8 @@ const ofChannel = async (
   const names = await namesIn(isolation)
   if (inherited?.kind === 'gone') return { refusal: notices.codebaseGoneNotice(inherited, names, message) }
   const [only, ...others] = await store.codebases.list(host)
-  return only !== undefined && others.length === 0
-    ? bind(context, conversation, only)
-    : { refusal: notices.unboundNotice(names) }
+  if (only === undefined || others.length > 0) return { refusal: notices.unboundNotice(names) }
+  return { ...(await bind(context, conversation, only)), isFallback: true }
 }
 
 const namesIn = async ({ store, host }: Pick<IsolationContext, 'store' | 'host'>): Promise<string[]> =>
@@ -92,7 +93,7 @@ const bind = async (
   { id, codebaseId, formerCodebase }: Conversation,
   codebase: Codebase,
   moving?: InboxMessage,
-): Promise<Bound> => {
+): Promise<{ readonly codebase: Codebase }> => {
   if (codebaseId === codebase.id) return { codebase }
   const { store, clock } = context.isolation
   const hadOne = codebaseId !== undefined || (formerCodebase !== undefined && formerCodebase.id !== codebase.id)

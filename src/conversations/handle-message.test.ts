@@ -1,9 +1,14 @@
 import { randomUUID } from 'node:crypto'
+import { renameSync, rmSync } from 'node:fs'
+import { relative } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { chatContext } from '../../test/helpers/chat.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
 import type { Agent, AgentResult } from '../agents/agent.ts'
 import { AppError } from '../domain/errors.ts'
+import type { Environments } from '../isolation/environments.ts'
+import { issue } from '../../test/isolation/scene.ts'
+import type { InboxMessage } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import { handleMessage } from './handle-message.ts'
 import type { Handled } from './message-controls.ts'
@@ -26,22 +31,43 @@ const agentThat = (run: () => Promise<AgentResult>): Agent => ({
 /** One message, worked on by this agent; `reason` is why it is interrupted while it runs. */
 const handled = async (
   run: () => Promise<AgentResult>,
-  { reason, ...over }: { reason?: 'stop' | 'shutdown' } & Partial<ConversationsContext> = {},
+  {
+    reason,
+    create,
+    details = {},
+    text = 'fix it',
+    ...over
+  }: {
+    reason?: 'stop' | 'shutdown'
+    /** Instead of creating an environment. */
+    create?: () => Promise<never>
+    details?: InboxMessage['details']
+    text?: string
+  } & Partial<ConversationsContext> = {},
 ): Promise<{ outcome: Handled; state: string | undefined; said: string[] }> => {
   const cancel = new AbortController()
   const agent = agentThat(() => {
     if (reason !== undefined) cancel.abort(reason)
     return run()
   })
-  const context = { ...chatContext(world, [agent]), ...over }
+  const provider: Environments = {
+    ...world.provider,
+    ...(create !== undefined && {
+      create: () => {
+        if (reason !== undefined) cancel.abort(reason)
+        return create()
+      },
+    }),
+  }
+  const context = { ...chatContext(world, [agent]), environments: async () => provider, ...over }
   const { store } = world.context
   const { id } = await context.queue.accept({
     platform: 'test',
     conversationId: 'T1',
     deliveryId: randomUUID(),
     kind: 'message',
-    text: 'fix it',
-    details: {},
+    text,
+    details,
     lane: 'turn',
   })
   const message = await context.queue.claim('turn')
@@ -79,6 +105,74 @@ describe('a message whose agent is ended from outside', () => {
     expect(alive).toMatchObject({ outcome: 'failed', state: 'done' })
     expect(alive.said.at(-1)).toContain('process 12 survives')
   })
+})
+
+describe('a run that gets no isolated worktree', () => {
+  const never = async (): Promise<never> => {
+    throw new Error('the agent was run')
+  }
+  const locked = new AppError('busy', 'the repository is in use by another process', { remedy: 'try again later' })
+  const setup = new AppError('setup-failed', 'setup failed: `npm ci` exited with code 1')
+
+  test.each([
+    [
+      'because its pull request is not there',
+      async () => ({ details: { hints: { workflowType: 'pr', workflowId: '555' } } as const }),
+      /^Couldn't set up an isolated worktree of `project`: project has no remote, so PR #555 can't be fetched\. Nothing was run\. Add one with `git remote add origin <url>` on the server\.$/,
+    ],
+    [
+      'because its worktree exists and is broken',
+      async () => {
+        const { path } = await issue(world, 7)
+        rmSync(path, { recursive: true })
+        world.box.repo(relative(world.box.root, path))
+        return { details: { hints: { workflowType: 'issue', workflowId: '7' } } as const }
+      },
+      /^Couldn't set up an isolated worktree of `project`: can't use the worktree of issue-7: .*[^.]\. Nothing was run\. Run `coppice doctor` on the server for suggestions\.$/,
+    ],
+    [
+      'because the repository is locked',
+      async () => ({ create: async () => Promise.reject(locked) }),
+      "Couldn't set up an isolated worktree of `project`: the repository is in use by another process. Nothing was run. Try again later.",
+    ],
+    [
+      'because setup failed',
+      async () => ({ create: async () => Promise.reject(setup) }),
+      "Couldn't set up an isolated worktree of `project`: setup failed: `npm ci` exited with code 1. The agent was not run.",
+    ],
+    [
+      'because the repository is gone',
+      async () => {
+        renameSync(world.repo.path, world.box.path('elsewhere'))
+        return {}
+      },
+      /^Couldn't set up an isolated worktree of `project`: .*Nothing was run\. Put it back on the server/,
+    ],
+  ])('%s says that, why, and that nothing was run', async (_why, arrange, expected) => {
+    const { outcome, said } = await handled(never, await arrange())
+    expect(outcome).toBe('failed')
+    expect(said).toHaveLength(1)
+    expect(said[0]).toMatch(expected)
+  })
+
+  test.each([
+    ['a cancelled step', new AppError('cancelled', 'git was cancelled')],
+    ['a lock that was busy', locked],
+  ])('because it was stopped meanwhile says just that, also after %s', async (_what, error) => {
+    const stopped = await handled(never, { reason: 'stop', create: async () => Promise.reject(error) })
+    expect(stopped).toMatchObject({ outcome: 'stopped', state: 'done', said: ['Stopped. Nothing was run.'] })
+    const down = await handled(never, { reason: 'shutdown', create: async () => Promise.reject(error) })
+    expect(down).toMatchObject({ outcome: 'put-back', state: 'waiting' })
+  })
+})
+
+test('a chat that nobody bound to the only repository is told which one that is, also if no worktree is made', async () => {
+  world.repo.commit('.coppice/commands/look.md', '---\ntype: read\nrequiresIsolation: false\n---\nLook around.\n')
+  const looks = async (): Promise<AgentResult> => ({ outcome: 'done', text: 'I looked.' })
+  const { said } = await handled(looks, { text: '/look' })
+  expect(said).toEqual(['Using `project`, the only registered repository.', 'I looked.'])
+  expect((await handled(looks, { text: '/look' })).said.slice(2), 'once').toEqual(['I looked.'])
+  expect((await handled(looks)).said[3]).toMatch(/^Working in isolated branch `thread-\w+` of `project`$/)
 })
 
 test('whatever is said is redacted before it is recorded', async () => {

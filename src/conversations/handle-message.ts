@@ -1,15 +1,21 @@
+import { isNumbered, parseWorkRef } from '../domain/work.ts'
 import { onConversationClosed } from '../cleanup/closed.ts'
-import { isAppError } from '../domain/errors.ts'
+import { isAppError, NotIsolatedError } from '../domain/errors.ts'
+import type { IsolationHints } from '../domain/hints.ts'
+import { rememberMerge } from '../isolation/merge-proof/forge.ts'
 import { capabilitiesOf } from '../domain/platform-capabilities.ts'
-import type { Conversation, InboxMessage, Store } from '../store/store.ts'
+import type { Conversation, ConversationPatch, InboxMessage, Store } from '../store/store.ts'
 import { codebaseFor } from './bind-codebase.ts'
+import { renameImported } from './rename-imported.ts'
 import { answerCommand, isChatCommand } from './answer-command.ts'
 import type { ConversationsContext } from './context.ts'
 import { budgetReached } from '../runs/budget.ts'
 import { type Interruption, interruptionOf } from '../runs/interruption.ts'
 import type { Handled, MessageControls } from './message-controls.ts'
 import * as notices from './notices.ts'
+import { acceptedOffer } from './offers.ts'
 import { prepared } from './inbox/prepared.ts'
+import { routeMessage } from './route-message.ts'
 import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 import { type MessageTask, overBudget, runMessage } from './run-message.ts'
 
@@ -34,19 +40,26 @@ export const handleMessage = async (
     if (message.kind === 'closed') return await closeKnown(context, message)
     const conversation = await conversationOf(context, message)
     await context.isolation.failpoint('message.opened')
-    if (isChatCommand(message.text)) return await answerOrRun(context, message, conversation, run)
-    return await work(context, message, conversation, run)
+    const accepted = await acceptedOffer(context.isolation.store, message)
+    const typed = accepted === undefined ? message : { ...message, text: accepted }
+    if (isChatCommand(typed.text)) return await answerOrRun(context, typed, conversation, run)
+    const routed = await routeMessage(context, message, conversation)
+    if (routed.kind === 'offer') return await answered(context, message, [routed.reply])
+    const given = { ...message, text: routed.text }
+    if (isChatCommand(given.text)) return await answerOrRun(context, given, conversation, run)
+    return await work(context, given, conversation, run)
   } catch (error) {
     const interrupted = interruptionOf(run.signal)
     // An agent that couldn't be ended may still run: leave the message running, so that the next start ends it first.
-    const ended = !isAppError(error, 'busy')
+    const begun = !(error instanceof NotIsolatedError)
+    const ended = !begun || !isAppError(error, 'busy')
     if (interrupted === 'shutdown') {
       if (ended) await context.queue.putBack(message)
       return 'put-back'
     }
     if (interrupted !== undefined && ended) {
       await answered(context, message, [
-        { key: 'reply', role: 'system', text: interruptedNotice(context, interrupted) },
+        { key: 'reply', role: 'system', text: interruptedNotice(context, interrupted, begun) },
       ])
       return 'stopped'
     }
@@ -76,7 +89,11 @@ export const giveUpOn = async (
 const interruptedNotice = (
   { isolation: { settings } }: ConversationsContext,
   interrupted: Exclude<Interruption, 'shutdown'>,
-): string => (interrupted === 'stop' ? notices.stoppedNotice : notices.timeLimitNotice(settings.runMinutes))
+  begun = true,
+): string => {
+  if (interrupted === 'time-limit') return notices.timeLimitNotice(settings.runMinutes, begun)
+  return begun ? notices.stoppedNotice : notices.stoppedEarlyNotice
+}
 
 /** The conversation's row, reopened by a new message. */
 const conversationOf = async (
@@ -86,6 +103,7 @@ const conversationOf = async (
   const { store, clock, ids } = isolation
   const now = clock()
   const { platform, conversationId, details } = message
+  await renameImported(isolation, await platforms(), message)
   const conversation = await store.conversations.ensure({
     id: ids(),
     platform,
@@ -103,9 +121,17 @@ const conversationOf = async (
     lastActivityAt: now,
     closedAt: undefined,
     ...(details.agent !== undefined && { agent: details.agent }),
+    ...numberedWork(details.hints),
   }
   await store.conversations.update(conversation.id, patch)
   return { ...conversation, ...patch }
+}
+
+/** A person who links the conversation later moves this work along. */
+const numberedWork = ({ workflowType, workflowId }: IsolationHints = {}): Pick<ConversationPatch, 'work'> => {
+  if (workflowType === undefined || workflowId === undefined || !isNumbered(workflowType)) return {}
+  const work = parseWorkRef(`${workflowType}:${workflowId}`)
+  return work === undefined ? {} : { work }
 }
 
 const answerOrRun = async (
@@ -126,6 +152,7 @@ const answerOrRun = async (
   const answer = await answerCommand(context, {
     conversation: bound,
     text: message.text,
+    ...(message.details.hints && { hints: message.details.hints }),
     controls: {
       stop: run.stop,
       wake: () => context.queue.outboxChanged(),
@@ -133,7 +160,8 @@ const answerOrRun = async (
     },
     signal: run.signal,
   })
-  if (answer.kind === 'run') return work(context, message, conversation, run, answer)
+  const isFallback = found !== undefined && 'isFallback' in found
+  if (answer.kind === 'run') return work(context, message, conversation, run, { ...answer, isFallback })
   return answered(context, message, [{ key: 'reply', role: 'system', text: answer.text }])
 }
 
@@ -142,7 +170,7 @@ const work = async (
   given: InboxMessage,
   conversation: Conversation,
   run: MessageControls,
-  asked?: MessageTask['asked'],
+  asked?: NonNullable<MessageTask['asked']> & { readonly isFallback: boolean },
 ): Promise<Handled> => {
   const found = await codebaseFor(context, conversation, given)
   if ('refusal' in found) {
@@ -160,13 +188,22 @@ const work = async (
   const bound = { ...conversation, codebaseId: codebase.id, ...(!same && { environmentId: undefined }) }
   const { outcome, replies, record } = await runMessage(context, message, { conversation: bound, codebase, run, asked })
   await context.isolation.failpoint('message.worked')
-  await answered(context, message, replies, record)
+  // Where the work happens names the repository; a command that only reads has no such place.
+  const readsHere = asked?.command.type === 'read' && !asked.command.requiresIsolation
+  const named: NewReply[] =
+    asked?.isFallback === true && readsHere
+      ? [{ key: 'codebase', role: 'system', text: notices.onlyCodebaseNotice(codebase) }]
+      : []
+  await answered(context, message, [...named, ...replies], record)
   return outcome
 }
 
 /** Platforms report every closed issue; most were never mentioned here and leave no trace. */
 const closeKnown = async (context: ConversationsContext, message: InboxMessage): Promise<Handled> => {
-  const { platform, conversationId } = message
+  const { platform, conversationId, details } = message
+  // Before anything is decided about its environment, and also if only the branch was ever mentioned here.
+  if (details.mergedPullRequest !== undefined) await rememberMerge(context.isolation, details.mergedPullRequest)
+  await renameImported(context.isolation, await context.platforms(), message)
   const conversation = await context.isolation.store.conversations.find(platform, conversationId)
   await context.isolation.failpoint('message.opened')
   return conversation === undefined ? answered(context, message, []) : close(context, message, conversation)

@@ -2,17 +2,19 @@ import { leftNotice } from '../commands/stop.ts'
 import { chatCommandText } from '../commands/chat-table.ts'
 import { faultMessage } from '../commands/views/failure.ts'
 import { describeRemovalReason } from '../commands/views/merged.ts'
-import { describeNotices } from '../commands/views/notices.ts'
+import { describeNotice, describeNotices } from '../commands/views/notices.ts'
 import { describeReasons } from '../commands/views/reasons.ts'
-import { listed } from '../commands/views/view.ts'
+import { code, listed, placeholdersAsCode, plain } from '../commands/views/view.ts'
 import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { AppError, isAppError, toAppError } from '../domain/errors.ts'
+import { AppError, isAppError, NotIsolatedError, toAppError } from '../domain/errors.ts'
+import type { Notice } from '../domain/notice.ts'
 import type { RemovalReason } from '../domain/removal/branch-note.ts'
 import { type GateAnswer, refusals } from '../domain/removal/gates.ts'
-import { counted, sentence } from '../domain/text/words.ts'
+import { counted, sentence, withFullStop } from '../domain/text/words.ts'
 import { shellWord } from '../domain/text/shell-word.ts'
 import { type GoneCodebase, goneBecause } from '../commands/codebase-binding.ts'
+import type { RepoCommand } from '../commands/repo-commands.ts'
 import { limitMessage } from '../commands/views/limit.ts'
 import type { LimitReport } from '../isolation/resolution.ts'
 import type { Resolution } from '../isolation/resolution.ts'
@@ -28,22 +30,45 @@ import type { CheckoutChange } from '../domain/checkout-change.ts'
  */
 
 /** Sent once, when a conversation gets its environment. */
-export const placeNotices = ({ environment, notices }: Extract<Resolution, { outcome: 'resolved' }>): string[] => [
-  `Working in isolated branch \`${environment.branch}\``,
+export const placeNotices = (
+  { environment, notices }: Extract<Resolution, { outcome: 'resolved' }>,
+  codebase: Pick<Codebase, 'name'>,
+): string[] => [
+  `Working in isolated branch ${name(environment.branch)} of ${name(codebase.name)}`,
   ...describeNotices(notices, inChat),
 ]
+
+/** Only an offer: nothing is linked until somebody answers. */
+export const offerNotice = (offer: Notice): string => `${describeNotice(offer, inChat)}, or reply \`link\``
+
+/** Only an offer: neither the command nor the message runs until somebody answers. */
+export const commandOfferNotice = (command: Pick<RepoCommand, 'name' | 'description' | 'type'>): string => {
+  const about = command.description === undefined ? '' : ` (${name(command.description)})`
+  const risk = command.type === 'read' ? '' : ', which may change files'
+  return `This sounds like \`/${command.name}\`${about}${risk}. Reply \`yes\` to run it, or \`no\` to send your message to the agent as it is.`
+}
+
+export const routedNotice = (command: string): string => `Running \`/${command}\``
+
+const name = (text: string): string => code(text, { chat: true, paint: plain })
 
 /** How notices are rendered in a chat. */
 export const inChat = { commandText: chatCommandText, chat: true } as const
 
-export const limitNotice = (report: LimitReport, staleDays: number): string => limitMessage(report, staleDays)
+export const limitNotice = (report: LimitReport, staleDays: number): string =>
+  `${limitMessage(report, staleDays)}\n Nothing was run. Remove a worktree, then send your message again.`
 
 /** What happened and what to do, a sentence each. Details go to the log. */
 export const failureNotice = (error: unknown): string => {
-  const told = toAppError(forChat(error))
-  const what = sentence(faultMessage(told, inChat))
-  return told.remedy === undefined ? what : `${what} ${remedySentence(told.remedy, inChat)}`
+  const told = toAppError(forChat(error instanceof NotIsolatedError ? error.cause : error))
+  const fault = faultMessage(told, inChat)
+  const what = error instanceof NotIsolatedError ? notIsolated(error, fault) : sentence(fault)
+  return placeholdersAsCode(told.remedy === undefined ? what : `${what} ${remedySentence(told.remedy, inChat)}`)
 }
+
+/** Also for a worktree that exists, but can't be used. Setup is the repository's own, so it is no longer "nothing". */
+const notIsolated = ({ code: why, codebase }: NotIsolatedError, fault: string): string =>
+  `Couldn't set up an isolated worktree of ${name(codebase)}: ${withFullStop(fault)} ${why === 'setup-failed' ? 'The agent was not run.' : 'Nothing was run.'}`
 
 /** A chat can't register server paths, so say who can and what the chat can do. */
 export const forChat = (error: unknown): unknown =>
@@ -57,8 +82,12 @@ export const forChat = (error: unknown): unknown =>
 /** No codebase: no isolation, and no agent run that can write. */
 export const unboundNotice = (names: readonly string[]): string =>
   names.length === 0
-    ? 'This conversation has no repository, and none is registered. Clone one with `/clone <url>`, or register a local one with `coppice codebase add <path>`.'
+    ? 'This conversation has no repository, and none is registered. Clone one with `/clone <url>`, or register a local one on the server with `coppice codebase add <path>`.'
     : `This conversation has no repository. Choose one with \`/codebase <name>\`: ${names.map((name) => `\`${name}\``).join(', ')}.`
+
+/** For an answer that doesn't name it anyway. */
+export const onlyCodebaseNotice = ({ name: only }: Pick<Codebase, 'name'>): string =>
+  `Using ${name(only)}, the only registered repository.`
 
 /** Its codebase is gone and not replaced: work would land in a repository nobody named. */
 export const codebaseGoneNotice = (
@@ -71,7 +100,9 @@ export const codebaseGoneNotice = (
   const others = names.length === 0 ? '' : `: ${names.map((one) => `\`${one}\``).join(', ')}`
   return [
     `${called} is ${goneBecause(gone)}.`,
-    ...(why === 'unregistered' ? ['Register it again with `coppice codebase add <path or URL>`, or move'] : ['Move']),
+    ...(why === 'unregistered'
+      ? ['Register it again on the server with `coppice codebase add <path or URL>`, or move']
+      : ['Move']),
     `the conversation to another with \`${moveWith(platform)}\`${others}.`,
   ].join(' ')
 }
@@ -178,13 +209,20 @@ export const givenUpNotice = (attempts: number): string =>
 export const resumingNotice =
   'The concurrency limit is reached. The agent continues with your answer when a slot frees up.'
 
-export const timeLimitNotice = (minutes: number): string =>
-  `Stopped: the run reached its limit of ${counted(minutes, 'minute')}. Its work so far is in the worktree. Send a message to continue, or raise \`limits.runMinutes\` in config.yaml.`
+export const timeLimitNotice = (minutes: number, begun = true): string =>
+  `Stopped: the run reached its limit of ${counted(minutes, 'minute')}. ${begun ? 'Its work so far is in the worktree.' : 'Nothing was run.'} Send a message to continue, or raise \`limits.runMinutes\` in config.yaml.`
 
 /** Cancelled, but still running. */
 export const notEndedNotice =
   "It hasn't ended yet. Its worktree stays reserved until it does; restart the server if that takes too long."
 
 export const stoppedNotice = 'Stopped. The work so far is in the worktree.'
+
+/** While its worktree was being set up. */
+export const stoppedEarlyNotice = 'Stopped. Nothing was run.'
+
+/** Its files may be gone, or it can't resume in another directory. */
+export const sessionLostNotice =
+  "The agent couldn't resume its session and started a new one: it doesn't remember what was said here before."
 
 export const silentNotice = 'The agent finished without a reply.'

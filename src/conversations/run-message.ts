@@ -1,6 +1,7 @@
 import type { AgentRules } from '../agents/agent.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
+import { type Notice, onceKey, placeKey } from '../domain/notice.ts'
 import { taskWork, toWork, type Work } from '../domain/work.ts'
 import type { BudgetReached } from '../runs/budget.ts'
 import { interruptionOf } from '../runs/interruption.ts'
@@ -13,9 +14,12 @@ import { leftNotice } from '../commands/stop.ts'
 import { describeNotices } from '../commands/views/notices.ts'
 import type { ConversationsContext } from './context.ts'
 import type { Handled, MessageControls } from './message-controls.ts'
+import { isChatCommand } from './answer-command.ts'
 import * as notices from './notices.ts'
+import { isOffer, type Offer, offerReply } from './offers.ts'
 import { askInThread } from './questions.ts'
 import type { RepoCommand } from '../commands/repo-commands.ts'
+import { hintsInText } from './thread-hints.ts'
 import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 
 export type MessageTask = {
@@ -38,19 +42,30 @@ export const runMessage = async (
   context: ConversationsContext,
   message: InboxMessage,
   task: MessageTask,
-): Promise<MessageResult> =>
-  answerOf(context, message, task, await runAgent(context, requestOf(context, message, task)))
+): Promise<MessageResult> => {
+  const offers: Offer[] = []
+  const result = await runAgent(context, await requestOf(context, message, task, offers))
+  return answerOf(context, message, task, result, offers)
+}
 
-const requestOf = (context: ConversationsContext, message: InboxMessage, task: MessageTask): RunRequest => {
+const requestOf = async (
+  context: ConversationsContext,
+  message: InboxMessage,
+  task: MessageTask,
+  offers: Offer[],
+): Promise<RunRequest> => {
   const { conversation, codebase, run, asked } = task
+  const isFirst = asked === undefined && (await isFirstMessage(context.isolation, message, conversation))
   const { id, attempts, platform, conversationId, details } = message
+  const isThread = details.hints?.workflowType === undefined
   return {
     id,
     attempt: attempts,
     codebase,
     work: workOf(message),
-    hints: details.hints ?? {},
+    hints: { ...(isFirst && isThread && hintsInText(message.text, codebase)), ...details.hints },
     prompt: asked?.prompt ?? message.text,
+    ...(isFirst && { firstMessage: firstMessageOf(message) }),
     context: details.context,
     rules: rulesOf(asked?.command),
     needsIsolation: asked?.command.type !== 'read' || asked.command.requiresIsolation,
@@ -60,12 +75,29 @@ const requestOf = (context: ConversationsContext, message: InboxMessage, task: M
       id: conversation.id,
       name: `${platform}:${conversationId}`,
       environmentId: conversation.environmentId,
+      persistent: conversation.persistent,
     },
     reportTo: { platform, conversationId, messageId: id },
-    reporter: threadReporter(context, message, task),
+    reporter: threadReporter(context, message, task, offers),
     turns: run.turns,
     signal: run.signal,
   }
+}
+
+/** Whoever opens an issue says with its title what it is about. */
+const firstMessageOf = ({ text, details: { title } }: InboxMessage): string =>
+  title?.own === true ? `${title.text}\n${text}` : text
+
+/** Commands don't count: people look around before they say what they want. */
+const isFirstMessage = async (
+  { store }: Pick<ConversationsContext['isolation'], 'store'>,
+  message: InboxMessage,
+  { environmentId }: Conversation,
+): Promise<boolean> => {
+  if (environmentId !== undefined) return false
+  const recent = await store.inbox.ofConversation(message, 20)
+  const [first] = recent.filter(({ kind, text }) => kind === 'message' && !isChatCommand(text))
+  return first?.id === message.id
 }
 
 /** The platform's work item, or the thread itself. */
@@ -86,6 +118,8 @@ const threadReporter = (
   context: ConversationsContext,
   message: InboxMessage,
   { conversation, codebase, run }: MessageTask,
+  /** Filled in, for the end of the reply. */
+  offers: Offer[],
 ): RunReporter => {
   const { isolation, changes, queue, keepSpares } = context
   const { platform, conversationId, attempts } = message
@@ -102,12 +136,17 @@ const threadReporter = (
   return {
     placed: async (store, place) => {
       const { environment, how, isNew } = place
+      const untoldNotices = await untold(store, conversation.id, place.notices, isolation.clock())
+      const news = { ...place, notices: untoldNotices.filter((notice) => !isOffer(notice)) }
+      offers.splice(0, offers.length, ...untoldNotices.filter(isOffer))
       after = []
       if (isNew) await store.conversations.update(conversation.id, { environmentId: environment.id })
-      await tell(
-        store,
-        numbered('place', isNew ? notices.placeNotices(place) : describeNotices(place.notices, notices.inChat)),
-      )
+      // A conversation that was linked from a terminal, or imported, hasn't been told where it works.
+      const isUntold = await store.conversations.tellOnce(conversation.id, placeKey(environment.id), isolation.clock())
+      const told =
+        isNew || isUntold ? notices.placeNotices(news, codebase) : describeNotices(news.notices, notices.inChat)
+      // One message: one notification, and a preview of the answer can't get in between.
+      await tell(store, numbered('place', told.length === 0 ? [] : [told.join('\n\n')]))
       if (how !== 'created') return
       after.push(() => {
         changes.emit({ type: 'environment', id: environment.id, codebaseId: codebase.id, status: 'active' })
@@ -144,11 +183,27 @@ const threadReporter = (
   }
 }
 
+/** Leaves out what the conversation was told with an earlier message. */
+const untold = async (
+  store: Store,
+  conversationId: string,
+  all: readonly Notice[],
+  now: number,
+): Promise<readonly Notice[]> => {
+  const news: Notice[] = []
+  for (const notice of all) {
+    const key = onceKey(notice)
+    if (key === undefined || (await store.conversations.tellOnce(conversationId, key, now))) news.push(notice)
+  }
+  return news
+}
+
 const answerOf = (
   { isolation }: ConversationsContext,
   message: InboxMessage,
   { conversation, codebase, run }: MessageTask,
   result: RunResult,
+  offers: readonly Offer[],
 ): MessageResult => {
   const reply = (words: string): readonly NewReply[] => [{ key: 'reply', role: 'system', text: words }]
   switch (result.outcome) {
@@ -164,7 +219,10 @@ const answerOf = (
       return {
         outcome:
           result.outcome === 'failed' ? 'failed' : interruptionOf(run.signal) === undefined ? 'answered' : 'stopped',
-        replies: repliesOf(result, { codebase, run, runMinutes: isolation.settings.runMinutes }),
+        replies: [
+          ...repliesOf(result, { codebase, run, runMinutes: isolation.settings.runMinutes }),
+          ...offers.slice(0, 1).map(offerReply),
+        ],
         record: async (store) => {
           await result.record(store)
           await store.conversations.update(conversation.id, { lastActivityAt: isolation.clock() })
@@ -194,6 +252,7 @@ const repliesOf = (
     left,
     tripped,
     planted,
+    sessionLost,
   }: Exclude<RunResult, { outcome: 'limit' } | { outcome: 'over-budget' }>,
   { codebase, run, runMinutes }: Pick<MessageTask, 'codebase' | 'run'> & { readonly runMinutes: number },
 ): readonly NewReply[] => {
@@ -204,6 +263,7 @@ const repliesOf = (
   const notice = (key: string, isThere: boolean, words: () => string): NewReply[] =>
     isThere ? [{ key, role: 'system', text: words() }] : []
   return [
+    ...notice('session', sessionLost, () => notices.sessionLostNotice),
     ...(stopped || reply.trim() === '' ? [] : [{ key: 'reply', role: 'agent', text: reply } as const]),
     ...notice('reply', stopped, () => notices.stoppedNotice),
     ...notice('problem', outcome === 'failed', () => notices.failureNotice(failure)),

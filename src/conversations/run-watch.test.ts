@@ -234,7 +234,7 @@ describe('what setup leaves behind', () => {
         'Stopped: the agent and all processes it started have ended.',
         "1 process that the repository's setup or teardown started for this worktree is still running:",
         `- ${pid} \`sleep\``,
-        `To end it now: \`kill -9 ${pid}\``,
+        `To end it now, on the server: \`kill -9 ${pid}\``,
       ].join('\n'),
     ])
     expect((await done(id)).join('\n')).toContain(`setup left 1 process running: sleep (${pid})`)
@@ -266,7 +266,7 @@ test("a person's own processes in the worktree are named, never ended", async ()
       'Stopped: the agent and all processes it started have ended.',
       '1 process in the worktree started after the agent did and may be yours:',
       `- ${shell} \`sleep\``,
-      `If not: \`kill ${shell}\``,
+      `If not, on the server: \`kill ${shell}\``,
     ].join('\n'),
   )
   expect([editor, shell, elsewhere].map(isAlive)).toEqual([true, true, true])
@@ -287,7 +287,7 @@ test('/stop says what it could not end, and how to', () => {
   const own = [{ pid: 7, startTime: 'x', command: 'node' }]
   const stopped = { ...nothingRunning, outcome: 'stopped' } as const
   expect(stopNotice({ ...stopped, left: { own, unknown: [] } })).toBe(
-    "Stopped the agent, but 1 process it started couldn't be stopped:\n- 7 `node`\nTry: `kill -9 7`",
+    "Stopped the agent, but 1 process it started couldn't be stopped:\n- 7 `node`\nOn the server, try: `kill -9 7`",
   )
   const unnamed = { own: [], unknown: [], unnamed: true } as const
   const noPid = 'Coppice has no process ID for it, because it keeps forking or runs in another PID namespace'

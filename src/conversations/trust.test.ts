@@ -2,19 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chatContext } from '../../test/helpers/chat.ts'
+import { type Send, type Sent, sendTo } from '../../test/helpers/send.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
-import type { Agent, AgentRequest } from '../agents/agent.ts'
 import { toCodebaseId } from '../domain/names.ts'
 import type { MessageDetails } from '../domain/message.ts'
 import { trustEnvironment } from '../isolation/providers/checkout/trust-environment.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
 import { toWork } from '../domain/work.ts'
-import { handleMessage } from './handle-message.ts'
-import { createQuestions } from './questions.ts'
-import { createRunTokens } from '../runs/tokens.ts'
-import { nothingRunning } from '../runs/stop-run.ts'
-import { createTurns } from '../runs/turns.ts'
 
 let world: World
 let theirs: string
@@ -41,56 +35,7 @@ beforeAll(async () => {
 })
 afterAll(() => world[Symbol.asyncDispose]())
 
-type Sent = { readonly platform?: string; readonly conversationId: string; readonly details: MessageDetails }
-
-type During = {
-  /** What the agent does in its directory. */
-  readonly agent?: (directory: string) => Promise<void>
-  /** Between finding the worktree and working in it. */
-  readonly placed?: () => Promise<void>
-}
-
-/** One message; what the agent was given, and what was answered. */
-const send = async (
-  text: string,
-  { platform = 'github', conversationId, details }: Sent,
-  { agent, placed }: During = {},
-) => {
-  const requests: AgentRequest[] = []
-  const runTokens = createRunTokens({ ...world.context, random: () => '0'.repeat(64), url: () => 'http://localhost' })
-  const agents = [
-    {
-      name: 'demo',
-      availability: async () => ({ state: 'ready', version: undefined }),
-      run: async (request) => {
-        requests.push(request)
-        await agent?.(request.directory)
-        return { outcome: 'done', text: 'done' }
-      },
-    } satisfies Agent,
-  ]
-  const failpoint = async (name: string): Promise<void> => {
-    if (name === 'run.placed') await placed?.()
-  }
-  const context = { ...chatContext({ ...world, context: { ...world.context, failpoint } }, agents), runTokens }
-  const arrived = { platform, conversationId, deliveryId: randomUUID(), kind: 'message', text, details } as const
-  await context.queue.accept({ ...arrived, lane: 'turn' })
-  const message = await context.queue.claim('turn')
-  if (message === undefined) throw new Error('nothing was claimed')
-  await handleMessage(context, message, {
-    signal: new AbortController().signal,
-    turns: createTurns(),
-    questions: createQuestions(),
-    stop: async () => nothingRunning,
-    whileWaiting: (wait) => wait(),
-  })
-  for (const { environment, untrusted } of requests) {
-    expect('COPPICE_RUN_TOKEN' in environment, 'only a trusted run gets a token').toBe(!untrusted)
-  }
-  const said = await world.context.store.outbox.ofConversation(message, 100)
-  const own = said.filter(({ inboxId }) => inboxId === message.id).map((reply) => reply.text)
-  return { request: requests[0], said: own.join('\n') }
-}
+const send: Send = (...message) => sendTo(world, ...message)
 
 const about = (number: number, more: MessageDetails['hints'] = {}): Sent => ({
   conversationId: `acme/app#${number}`,
@@ -158,6 +103,8 @@ describe('a run is untrusted if its worktree or its message is:', () => {
     const { path } = await row()
     expect((await send('fix it', aboutNext)).said).toContain('nobody has vouched for that commit')
     expect(world.box.raw(path, 'rev-parse', 'HEAD')).toBe(theirs)
+    await expect(vouch()).rejects.toThrow("didn't trust pr-5-review, which has more than its commit")
+    world.box.raw(path, 'clean', '-q', '-f')
     await vouch()
     expect(await untrusted(slack)).toBe(false)
     // A run that was found to be trusted, and whose turn came after somebody moved the worktree.
@@ -190,6 +137,7 @@ describe('a thread of a repository, which everybody can read,', () => {
     '/worktree create mine',
     '/worktree create --issue 61 --base top-secret',
     '/worktree link top-secret',
+    '/worktree link issue-60',
     '/worktree remove /etc',
     '/worktree restore --list',
     '/worktree cleanup merged --dry-run',

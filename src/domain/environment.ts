@@ -1,7 +1,7 @@
 import { AppError } from './errors.ts'
 import type { BranchName, CodebaseId, EnvironmentId, Sha } from './names.ts'
 import type { Trust } from './trust.ts'
-import type { Work } from './work.ts'
+import { isAboutPullRequest, type Work } from './work.ts'
 
 export const environmentStatuses = ['creating', 'active', 'removing', 'removed', 'missing', 'released'] as const
 export type EnvironmentStatus = (typeof environmentStatuses)[number]
@@ -65,8 +65,14 @@ export type IsolatedEnvironment = {
   readonly trust: Trust
   /** The commit that a person vouched for; undefined unless `trust` is `vouched`. */
   readonly vouchedSha?: Sha | undefined
+  /** HEAD's reflog at that moment (`git/reflog.ts`): earlier entries may be an untrusted run's. */
+  readonly vouchedLog?: string | undefined
+  /** The branch's tip when the environment was removed; undefined before, and if removed by an earlier version. */
+  readonly removedTip?: Sha | undefined
   readonly prNumber: number | undefined
   readonly prBranch: string | undefined
+  /** A persistent chat made it, or has worked in it: it is its user's own, and only a person removes it. */
+  readonly persistent?: boolean | undefined
 }
 
 /** A registered git repository. `repoPath` is the common git directory, never a linked worktree. */
@@ -81,7 +87,10 @@ export type Codebase = {
   readonly repoInode: string | undefined
   readonly remote: string | undefined
   readonly remoteUrl: string | undefined
+  /** The remote's default branch when last seen. */
   readonly baseBranch: string | undefined
+  /** What new work starts from here, unless the repository's own configuration names another. */
+  readonly base: string | undefined
   readonly github: string | undefined
   readonly defaultAgent: string | undefined
   /** We cloned it, so it's under the home and `codebase remove` may delete it. */
@@ -92,8 +101,8 @@ export type Codebase = {
 }
 
 /** A stacked PR shares the worktree of the one below it, but not its head. */
-export const isForPullRequest = ({ prNumber }: IsolatedEnvironment, { type, id }: Work): boolean =>
-  (type === 'pr' || type === 'review') && Number(id) === prNumber
+export const isForPullRequest = ({ prNumber }: IsolatedEnvironment, work: Work): boolean =>
+  isAboutPullRequest(work) && Number(work.id) === prNumber
 
 /** An adopted worktree is a person's, so its branch is never moved. */
 export const followsHeadOf = (environment: IsolatedEnvironment, work: Work): boolean =>

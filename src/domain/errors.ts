@@ -61,6 +61,20 @@ export class IsolationBlockedError extends AppError {
   }
 }
 
+/** No environment for a run, for whatever reason: the run doesn't start. Keeps the cause's code and remedy. */
+export class NotIsolatedError extends AppError {
+  override readonly cause: AppError
+  /** The codebase's name. */
+  readonly codebase: string
+
+  constructor(cause: AppError, codebase: string) {
+    super(cause.code, cause.message, { cause, ...(cause.remedy !== undefined && { remedy: cause.remedy }) })
+    this.name = 'NotIsolatedError'
+    this.cause = cause
+    this.codebase = codebase
+  }
+}
+
 /** A file or directory that would block git or Coppice, or can't be read to the end. */
 export class UnusableFileError extends AppError {
   readonly path: string

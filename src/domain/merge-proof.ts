@@ -8,8 +8,33 @@ export type MergeProof =
   | 'squash' // its whole patch is in base under another commit
   | 'forge' // the forge reports it merged, with this tip as head
 
-/** `base`: its name for display. `commit`: the squash, or the tip that the forge merged. */
-export type Proven = { readonly proof: MergeProof; readonly base: string; readonly commit?: Sha }
+/**
+ * `base`: its name for display. `commit`: the squash, or the tip that the forge merged. `pullRequest`: the one in which
+ * the forge merged it.
+ */
+export type Proven =
+  | { readonly proof: Exclude<MergeProof, 'forge'>; readonly base: string; readonly commit?: Sha }
+  | {
+      readonly proof: 'forge'
+      readonly base: string
+      readonly commit: Sha
+      readonly pullRequest: Pick<MergedPullRequest, 'forge' | 'number'>
+    }
+
+/** A pull request that its forge reports as merged. That never changes. */
+export type MergedPullRequest = {
+  /** For display: `GitHub`. */
+  readonly forge: string
+  /** Where it was merged: `owner/name`. */
+  readonly repository: string
+  readonly number: number
+  /** Its head when it was merged. */
+  readonly headSha: Sha
+  /** What the merge added to the base branch: a merge commit, the squash, or the last of the rebased commits. */
+  readonly mergeCommit: Sha
+  /** The branch it was merged into. */
+  readonly baseBranch: string
+}
 
 export type Merged =
   | ({ readonly value: 'yes' } & Proven)

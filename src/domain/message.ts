@@ -1,5 +1,6 @@
 import { AppError } from './errors.ts'
 import type { IsolationHints } from './hints.ts'
+import type { MergedPullRequest } from './merge-proof.ts'
 
 /** What a platform passes on: verified, allowed, and meant for us. Everything else is decided later. */
 export type IncomingMessage = {
@@ -31,12 +32,17 @@ export const DELIVERY_RETENTION_MS = 30 * DAY_MS
 export const isTooOld = ({ writtenAt }: Pick<IncomingMessage, 'writtenAt'>, now: number): boolean =>
   writtenAt !== undefined && !(writtenAt > now - (DELIVERY_RETENTION_MS - DAY_MS))
 
+/** `headBranch`: undefined if it is another repository's. */
+export type MergeEvent = MergedPullRequest & { readonly headBranch?: string }
+
 export type MessageDetails = {
   readonly userId?: string
   /** The service's id of this message, if it must be distinguished within its thread. */
   readonly messageId?: string
   /** The earlier thread, the issue's text: data for the agent, never instructions. */
   readonly context?: string
+  /** What the thread is called there, such as an issue's title. `own`: its author also wrote this message. */
+  readonly title?: { readonly text: string; readonly own: boolean }
   readonly hints?: IsolationHints
   /** The codebase that the message comes from. Binds a conversation that has none. */
   readonly codebase?: string
@@ -44,6 +50,8 @@ export type MessageDetails = {
   readonly move?: boolean
   /** The repository (`owner/name`), if the platform doesn't know the codebase's name. */
   readonly github?: string
+  /** A pull request of that repository was merged, and thereby closed. */
+  readonly mergedPullRequest?: MergeEvent
   /** Where to clone it from, if it isn't registered and may be cloned. */
   readonly cloneUrl?: string
   /** The thread's channel: a new thread inherits the codebase that its channel is bound to. */

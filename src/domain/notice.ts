@@ -1,5 +1,6 @@
-import type { BranchName, Sha } from './names.ts'
+import type { BranchName, EnvironmentId, Sha } from './names.ts'
 import type { StaleBase } from './merge-proof.ts'
+import type { RelatedBy } from './related.ts'
 import type { Remedy } from './remedy.ts'
 import type { Fact } from './removal/reason.ts'
 import type { LeftOut } from './removal/restore-point.ts'
@@ -18,6 +19,21 @@ export type Notice =
   | ProvisionNotice
   | RemovalNotice
   | UpkeepNotice
+
+/** Holds for every message, but a conversation is told only once: by this key. */
+export const onceKey = (notice: Notice): string | undefined => {
+  switch (notice.kind) {
+    case 'two-worktrees':
+      return `${notice.kind} ${notice.branch} ${notice.other}`
+    case 'pushes-elsewhere':
+      return `${notice.kind} ${notice.branch} ${notice.prBranch}`
+    case 'link-not-followed':
+    case 'untrusted-not-reused':
+      return `${notice.kind} ${notice.branch}`
+    default:
+      return undefined
+  }
+}
 
 type FetchNotice =
   /** Without `of`: the whole remote. */
@@ -54,6 +70,8 @@ type BranchNotice =
   /** `seen`: the reflog shows the rename. Otherwise the old branch is gone and the new one is checked out. */
   | { readonly kind: 'branch-renamed'; readonly from: string; readonly to: string; readonly seen: boolean }
   | { readonly kind: 'restored-as'; readonly branch: BranchName; readonly name: BranchName; readonly why: NameTaken }
+  /** Its work is found in another environment now: the one on `other`. */
+  | { readonly kind: 'restored-apart'; readonly work: Work; readonly other: BranchName }
   | { readonly kind: 'own-branch-restored'; readonly branch: BranchName }
   | {
       readonly kind: 'own-branch-not-restored'
@@ -84,12 +102,35 @@ export type NameTaken =
 
 type PlaceNotice =
   | { readonly kind: 'reused'; readonly work: Work }
+  /** A link that appeared after the environment was created. */
+  | { readonly kind: 'link-recorded'; readonly work: Work }
+  /** Both existed before it was known that they are one work. `other` is the linked one's. */
+  | {
+      readonly kind: 'two-worktrees'
+      readonly work: Work
+      readonly linked: Work
+      readonly branch: BranchName
+      readonly other: BranchName
+    }
+  /** `to`: where a push updates the pull request; undefined: in another repository, for all we know. */
+  | {
+      readonly kind: 'pushes-elsewhere'
+      readonly prNumber: string
+      readonly prBranch: string
+      readonly branch: BranchName
+      readonly to: { readonly remote: string | undefined } | undefined
+    }
   | { readonly kind: 'adopted'; readonly path: string; readonly branch: BranchName }
   | { readonly kind: 'adopted-untrusted'; readonly branch: BranchName }
   /** Only an offer. */
   | { readonly kind: 'link-not-followed'; readonly work: Work; readonly branch: BranchName }
   | { readonly kind: 'untrusted-not-reused'; readonly work: Work; readonly branch: BranchName }
-  | { readonly kind: 'mentioned-on-branch'; readonly branch: string; readonly number: string }
+  | {
+      readonly kind: 'related'
+      readonly environmentId: EnvironmentId
+      readonly branch: BranchName
+      readonly by: RelatedBy
+    }
   | {
       readonly kind: 'treated-as-fork'
       readonly branch: BranchName
@@ -137,6 +178,10 @@ export type HeadNotFollowed =
   | { readonly kind: 'other-branch'; readonly branch: string | undefined }
   | { readonly kind: 'not-on-branch'; readonly remote: string; readonly branch: string }
   | { readonly kind: 'not-vouched'; readonly commit: Sha; readonly branch: BranchName }
+  /** It was made for another work, which the pull request shares. */
+  | { readonly kind: 'shared'; readonly work: Work }
+  /** A person's: Coppice doesn't move it. */
+  | { readonly kind: 'adopted' }
   | { readonly kind: 'facts'; readonly facts: readonly Fact[] }
   | Failed
 
@@ -201,6 +246,8 @@ type UpkeepNotice =
   | { readonly kind: 'left-alone'; readonly operation: string; readonly name?: string; readonly why: LeftAlone }
   | { readonly kind: 'not-recovered'; readonly codebase: string; readonly message: string }
   | { readonly kind: 'restore-points-not-expired'; readonly message: string }
+  /** The code host didn't say what it merged. `forge`: its name, if it was asked at all. */
+  | { readonly kind: 'forge-silent'; readonly forge?: string; readonly message: string }
   /** `branches`: those that looked merged on the base as it was. `message`: git's message about the fetch. */
   | {
       readonly kind: 'nothing-removed-as-merged'
@@ -220,3 +267,6 @@ export type LeftAlone =
   | (Failed & { readonly remedy?: Remedy })
 
 export type Failed = { readonly kind: 'failed'; readonly message: string }
+
+/** What `onceKey` is for a notice: that a conversation was told which environment it works in. */
+export const placeKey = (id: EnvironmentId): string => `place:${id}`

@@ -3,6 +3,10 @@ export type PlatformCapabilities = {
   readonly reach: Reach
   /** Chats never end there, so their environments belong to the user and are never removed automatically. */
   readonly persistent: boolean
+  /** The thread's own ID, where ours has more in it. Other tools know the conversation by that. */
+  readonly threadIdOf?: (conversationId: string) => string | undefined
+  /** The issue or pull request that a conversation's ID names, where IDs do. */
+  readonly numberOf?: (conversationId: string) => { readonly github: string; readonly number: number } | undefined
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { IsolationHints } from './hints.ts'
-import type { Work } from './work.ts'
+import { isAboutPullRequest, type Work } from './work.ts'
 
 /*
  * The only definition of trust. Content and messages are the repository's own only with proof; anything unproven is
@@ -58,7 +58,21 @@ export const isTrustedRun = (tree: Trust, ownMessage: boolean): boolean => isTru
  * issue's messages would end up in a stranger's worktree.
  */
 export const aliasesFor = (trust: Trust, work: Work, aliases: readonly Work[]): readonly Work[] =>
-  isTrusted(trust) ? aliases : aliases.filter(({ type, id }) => (type === 'pr' || type === 'review') && id === work.id)
+  isTrusted(trust) ? aliases : aliases.filter((alias) => isAboutPullRequest(alias) && alias.id === work.id)
+
+/**
+ * Whether a work may be found in this environment because a person linked its conversation to it. Our own work isn't
+ * found in a stranger's tree, nor a stranger's pull request in a tree with our files; but a pull request that a person
+ * vouched for is found in its own.
+ */
+export const mayServe = (
+  { trust, prNumber }: { readonly trust: Trust; readonly prNumber: number | undefined },
+  work: Work,
+  ownMessage: boolean,
+): boolean => {
+  const isItsOwn = isAboutPullRequest(work) && Number(work.id) === prNumber
+  return ownMessage ? isTrusted(trust) || isItsOwn : isItsOwn && trust !== 'own'
+}
 
 /** Why something counts as a fork's although it wasn't declared one. */
 export type Doubt =

@@ -13,6 +13,8 @@ export const sameWork = (a: Work, b: Work): boolean => a.type === b.type && a.id
 const numbered: ReadonlySet<WorkType> = new Set(['issue', 'pr', 'review'])
 export const isNumbered = (type: WorkType): boolean => numbered.has(type)
 
+export const isAboutPullRequest = ({ type }: Work): boolean => type === 'pr' || type === 'review'
+
 /** The only way to create a work, so `issue 042`, an empty task or a NUL never becomes an identity. */
 export const toWork = (type: WorkType, id: string): Work => {
   if (isNumbered(type)) {
@@ -111,6 +113,15 @@ export const parseWorkRef = (text: string): Work | undefined => {
     return undefined
   }
 }
+
+/**
+ * For an environment whose own work is found elsewhere now: the task named after its branch, as `worktree create
+ * <branch>` names it. The second is free even if a task with that name lives on another branch.
+ */
+export const tasksOfBranch = (branch: BranchName, environmentId: string): readonly [Work, Work] => [
+  toWork('task', branch),
+  toWork('task', `${branch}-${environmentId.slice(0, 8)}`),
+]
 
 /** The work that a branch of ours is named after; any other branch is the work `task:<branch>`. */
 export const workOfBranch = (branch: string): Work => {

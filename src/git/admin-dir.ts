@@ -38,6 +38,9 @@ export const readAdminDirs = (commonDir: string): Promise<AdminDir[]> => readEac
 /** Worktree paths from git's records: reads one small file per record, a tenth of the whole record. */
 export const worktreePaths = (commonDir: string): Promise<string[]> => readEach(commonDir, worktreePathSync)
 
+/** Also of what isn't a whole record. */
+export const recordNames = (commonDir: string): Promise<string[]> => readEach(commonDir, basename)
+
 /** Synchronous per record, but yields between records: an agent can create thousands. */
 const readEach = async <T>(commonDir: string, read: (dir: string) => T | undefined): Promise<T[]> => {
   const root = join(commonDir, 'worktrees')
@@ -151,7 +154,8 @@ export type HalfDone = 'merge' | 'rebase' | 'cherry-pick' | 'revert' | 'am' | 'b
 
 /** Operations in progress in a worktree: neither finished nor aborted. */
 export const halfDone = (gitDir: string): HalfDone[] => {
-  const has = (...parts: string[]): boolean => unlessMissingSync(() => statSync(join(gitDir, ...parts))) !== undefined
+  const has = (...parts: string[]): boolean =>
+    unlessMissingSync(() => statSync(join(gitDir, ...parts), { throwIfNoEntry: false })) !== undefined
   const applying = has('rebase-apply', 'applying')
   // Between two commits of a sequence CHERRY_PICK_HEAD doesn't exist, only the todo list.
   const todo = readText(join(gitDir, 'sequencer', 'todo')) ?? ''

@@ -7,6 +7,8 @@ import { unlessMissing, unlessMissingSync } from '../domain/missing.ts'
 import { shellWord } from '../domain/text/shell-word.ts'
 import { copyUntrusted, readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { replaceFileSync } from '../process/files/replace-file.ts'
+import { checkOutHead } from './checkout.ts'
+import { reserveSpace } from './reserve-space.ts'
 import { type ConfigEntry, lastValue, splitKey } from './config-entries.ts'
 import type { CallOptions, Git, Repo, Tree } from './door.ts'
 import { meaningfulLine } from './failure.ts'
@@ -45,6 +47,7 @@ export const cloneBorrowing = async (
   { path, lender, branch, at, refs, config, settings = [], onSpawn }: BorrowingClone,
   { signal }: CallOptions = {},
 ): Promise<Tree> => {
+  using _ = await reserveSpace(git, lender)
   const tree = cloneAt(path)
   const lent = await git.config(lender)
   assertCanLend(lender, lent)
@@ -76,15 +79,7 @@ export const cloneBorrowing = async (
   }))
   const made = await updateRefs(git, tree, commands, { reason: 'coppice: cloned', ...options })
   if (!made.ok) throw new AppError('git-failed', `couldn't write the clone's refs: ${made.stderr.trim()}`)
-  await git.run({
-    operation: 'checkout',
-    at: tree,
-    args: ['reset', '--quiet', '--hard'],
-    settings: [...settings],
-    locks: true,
-    onSpawn,
-    ...options,
-  })
+  await checkOutHead(git, tree, { settings, onSpawn, ...options })
   return tree
 }
 

@@ -1,9 +1,9 @@
-import { linkSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { makeSandbox, type TestRepo, writeIn } from '../../test/helpers/repo.ts'
 import { toBranchName } from '../domain/names.ts'
-import { moveBranch } from './checkout.ts'
+import { checkoutDetached, checkOutHead, moveBranch } from './checkout.ts'
 
 const box = makeSandbox()
 afterAll(() => box[Symbol.dispose]())
@@ -98,4 +98,17 @@ test.each([
   const { answer, tree, isMoved } = await move(lay, change)
   expect({ answer, isMoved }).toEqual({ answer: 'moved', isMoved: true })
   expect(box.raw(tree.path, 'status', '--short')).toBe('')
+})
+
+test('a checkout that could not write a file fails, also where git exits with 0', async () => {
+  // As on a full disk: no file may be larger than 32 kB.
+  writeFileSync(box.path('small'), '#!/bin/sh\ntrap "" XFSZ\nulimit -f 64\nexec git "$@"\n', { mode: 0o755 })
+  const small = box.git({ program: box.path('small') })
+  repo.git('reset', '-q', '--hard', start)
+  const large = repo.commit('large', 'x'.repeat(100_000))
+  const tree = repo.worktree('unwritable', '--detach', start)
+  const failed = { code: 'git-failed', message: expect.stringContaining('unable to write file large') }
+  await expect(checkoutDetached(small, tree, large)).rejects.toMatchObject(failed)
+  const fresh = repo.worktree('fresh', '--detach', '--no-checkout', large)
+  await expect(checkOutHead(small, fresh)).rejects.toMatchObject(failed)
 })

@@ -1,8 +1,12 @@
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { AppError, toAppError } from '../domain/errors.ts'
 import type { BranchName, Sha } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { shellWord } from '../domain/text/shell-word.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
+import { gitFailure } from './failure.ts'
 import { assertNothingInPlace } from './in-place.ts'
 import type { Setting } from './neutral.ts'
 import { readSymbolicRef, resolveCommit, updateRefs } from './refs.ts'
@@ -11,14 +15,17 @@ import { remedy, shell } from '../domain/remedy.ts'
 
 export type CheckoutOptions = CallOptions & { readonly settings?: readonly Setting[] | undefined }
 
-/** Switches a worktree to a detached commit. Refuses to overwrite changes and ignored files. */
+/**
+ * Switches a worktree to a detached commit. Refuses to overwrite changes and ignored files. Also fails if git couldn't
+ * write a file: git reports that, but exits with 0.
+ */
 export const checkoutDetached = async (
   git: Git,
   tree: Tree,
   sha: Sha,
   { signal, settings, onSpawn }: CheckoutOptions & { onSpawn?: (identity: ProcessIdentity) => void } = {},
 ): Promise<void> => {
-  await git.run({
+  const { stderr } = await git.run({
     operation: 'checkout',
     at: tree,
     args: [
@@ -36,6 +43,38 @@ export const checkoutDetached = async (
     ...(signal && { signal }),
     ...(onSpawn && { onSpawn }),
   })
+  // Other errors may be harmless, such as that of a filter that isn't required.
+  if (!/^error: unable to /m.test(stderr)) return
+  throw gitFailure('checkout', { exitCode: 0, signal: null, stderr }, (text) => text)
+}
+
+/**
+ * Writes the files of a new checkout, which has neither files nor an index yet. Fails if somebody has put any there: git
+ * would delete staged files and replace ignored ones. Or during the checkout, if a file is in the way: `reset --hard`
+ * would replace it. (`git checkout` exits with 0 if it couldn't write a file.)
+ */
+export const checkOutHead = async (
+  git: Git,
+  tree: Tree,
+  { signal, settings, onSpawn }: CheckoutOptions & { onSpawn?: (identity: ProcessIdentity) => void } = {},
+): Promise<void> => {
+  await assertUntouched(tree)
+  await git.run({
+    operation: 'checkout',
+    at: tree,
+    args: ['reset', '--quiet', '--merge'],
+    locks: true,
+    ...(settings && { settings }),
+    ...(signal && { signal }),
+    ...(onSpawn && { onSpawn }),
+  })
+}
+
+const assertUntouched = async ({ path, gitDir }: Tree): Promise<void> => {
+  const hasFiles = (await readdir(path)).some((name) => name !== '.git')
+  if (!hasFiles && !existsSync(join(gitDir, 'index'))) return
+  const what = hasFiles ? 'put files into' : 'staged files in'
+  throw new AppError('busy', `somebody ${what} ${path} while it was being created`, { remedy: 'try again' })
 }
 
 export type BranchMove = { readonly branch: BranchName; readonly from: Sha; readonly to: Sha }

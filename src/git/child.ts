@@ -19,6 +19,7 @@ export type ChildRequest = {
   readonly network?: boolean
   readonly stdin?: string | Buffer | Readable
   readonly signal?: AbortSignal
+  readonly killAtOnce?: boolean
   readonly onStarted: (pid: number) => void
   readonly onEnded: (pid: number) => void
   readonly onSpawn?: (identity: ProcessIdentity) => void
@@ -187,9 +188,11 @@ export const throwIfAborted = (request: Pick<ChildRequest, 'operation' | 'signal
 const cancelled = ({ operation }: Pick<ChildRequest, 'operation'>): AppError =>
   new AppError('cancelled', `git ${operation} was cancelled`)
 
-/** SIGTERM first: git then removes its lock files, and `worktree add` what it has created so far. */
-const endProcess = async (identity: ProcessIdentity, { now, operation }: ChildRequest): Promise<void> => {
-  const { outcome } = await killTree(identity, { graceMs: 5_000, clock: now, leaderMayBeGone: true })
+/** SIGTERM first: git then removes its lock files. */
+const endProcess = async (identity: ProcessIdentity, request: ChildRequest): Promise<void> => {
+  const { now, operation, killAtOnce = false } = request
+  const options = { graceMs: killAtOnce ? 0 : 5_000, clock: now, leaderMayBeGone: true }
+  const { outcome } = await killTree(identity, options)
   if (outcome !== 'survivors') return
   throw new AppError('busy', `git ${operation} (process ${identity.pid}) is still running after being stopped`)
 }

@@ -94,12 +94,10 @@ const maybeSameSize = async (
       /^filter\.(?!lfs\.)/.test(entry.key) || (entry.key === 'core.attributesfile' && isRepositoryScope(entry)),
   )
   if (isUnknown) return () => true
-  const named = new Set<string>()
-  for (const attribute of ['filter', 'working-tree-encoding']) {
-    const args = ['ls-files', '-z', '--full-name', '--', '.', `:(exclude,attr:!${attribute})`]
-    const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args, ...index })
-    for (const bytes of splitNul(stdoutBytes)) named.add(toRaw(bytes))
-  }
+  // Excludes the files that have neither.
+  const args = ['ls-files', '-z', '--full-name', '--', '.', ':(exclude,attr:!filter !working-tree-encoding)']
+  const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args, ...index })
+  const named = new Set(splitNul(stdoutBytes).map(toRaw))
   return named.size === 0 ? undefined : ({ bytes }) => named.has(toRaw(bytes))
 }
 

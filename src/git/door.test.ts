@@ -114,13 +114,18 @@ describe('ending a git that runs', () => {
     expect(group).toBe(pid)
   })
 
-  it('is cancelled by its signal', async () => {
+  it.each([
+    ['gets SIGTERM first', false],
+    ['gets no SIGTERM if it must be killed at once', true],
+  ])('is cancelled by its signal: %s', async (_how, killAtOnce) => {
     const repo = box.repo()
-    const git = box.git({ program: hanging() })
+    const git = box.git({ program: hanging(`trap ": > '${box.path('asked')}'" TERM`) })
     const controller = new AbortController()
     const onStdout = (): void => controller.abort()
-    const run = git.run({ operation: 'fetch', at: repo, args: ['fetch'], signal: controller.signal, onStdout })
+    const { signal } = controller
+    const run = git.run({ operation: 'fetch', at: repo, args: ['fetch'], signal, onStdout, killAtOnce })
     await expect(run).rejects.toMatchObject({ code: 'cancelled' })
+    expect(existsSync(box.path('asked'))).toBe(!killAtOnce)
   })
 
   it('does not start at all under a signal that has fired', async () => {

@@ -27,7 +27,8 @@ export const meaningfulLine = (stderr: string): string => {
     .map((line) => line.trim())
     .filter((line) => line !== '')
   const line =
-    lines.find((text) => text.startsWith('fatal:')) ??
+    // Git says why in the line before.
+    lines.find((text) => text.startsWith('fatal:') && !text.startsWith('fatal: Could not reset index file')) ??
     lines.find((text) => text.startsWith('error:')) ??
     lines.find((text) => !/^(?:hint|warning|remote):|^Preparing worktree/.test(text)) ??
     lines[0] ??

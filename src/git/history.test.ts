@@ -2,7 +2,7 @@ import { array, assert, asyncProperty, nat } from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { makeSandbox, type Sandbox, type TestRepo } from '../../test/helpers/repo.ts'
 import { type Sha, toSha } from '../domain/names.ts'
-import { commitsMentioning, countAheadBehind, isAncestor } from './history.ts'
+import { commitsChanging, commitsMentioning, countAheadBehind, isAncestor } from './history.ts'
 
 let box: Sandbox
 beforeEach(() => {
@@ -110,5 +110,26 @@ describe('relations of commits', () => {
     const found = await commitsMentioning(box.git(), repo, ['a', 'b', 'c'], '#42', { except: [base] })
     expect(found.sort()).toEqual(['a', 'c'])
     expect(await commitsMentioning(box.git(), repo, [], '#42')).toEqual([])
+  })
+
+  it('finds the branches whose own commits change a file, by its name or path', async () => {
+    const repo = box.repo()
+    repo.commit('src/login.ts', 'old\n')
+    const base = repo.sha()
+    for (const [branch, file] of [
+      ['a', 'src/login.ts'],
+      ['b', 'lib/deep/login.ts'],
+      ['c', 'src/relogin.ts'],
+      ['d', 'login.ts'],
+    ] as const) {
+      repo.git('checkout', '-q', '-b', branch, base)
+      repo.commit(file, `${branch}\n`)
+    }
+    const on = async (...files: string[]) =>
+      (await commitsChanging(box.git(), repo, ['a', 'b', 'c', 'd'], files, { except: [base] })).sort()
+    expect(await on('login.ts')).toEqual(['a', 'b', 'd'])
+    expect(await on('src/login.ts')).toEqual(['a'])
+    expect(await on('*login.ts', 'LOGIN.ts')).toEqual([])
+    expect(await on()).toEqual([])
   })
 })

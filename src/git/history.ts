@@ -76,32 +76,55 @@ const sourceFormat = recordFormat({ source: '%S' }, '%x00')
 /** How far back to search: this is a suggestion to the user, not an audit. */
 const mentionLimit = 500
 
+/** The branches with a commit that changes one of these files, by name or path. Otherwise as `commitsMentioning`. */
+export const commitsChanging = (
+  git: Git,
+  repo: Repo,
+  branches: readonly string[],
+  files: readonly string[],
+  options: CallOptions & { except?: readonly string[] } = {},
+): Promise<string[]> => {
+  const paths = files.map((file) => `:(glob)**/${file.replaceAll(/[\\*?[\]]/g, String.raw`\$&`)}`)
+  return paths.length === 0 ? Promise.resolve([]) : branchesOf(git, repo, branches, { filter: [], paths }, options)
+}
+
 /**
  * The branches with a commit that mentions the text, such as `#42` (but not `#421`). Ignores the history of `except`
  * (refs or commits), such as base. One process for all branches.
  */
-export const commitsMentioning = async (
+export const commitsMentioning = (
   git: Git,
   repo: Repo,
   branches: readonly string[],
   text: string,
-  { except = [], signal }: CallOptions & { except?: readonly string[] } = {},
+  options: CallOptions & { except?: readonly string[] } = {},
+): Promise<string[]> => {
+  const pattern = `${text.replaceAll(/[^\w#]/g, String.raw`\$&`)}([^0-9A-Za-z_]|$)`
+  const filter = ['--extended-regexp', `--grep=${pattern}`]
+  return branchesOf(git, repo, branches, { filter, paths: [] }, options)
+}
+
+const branchesOf = async (
+  git: Git,
+  repo: Repo,
+  branches: readonly string[],
+  { filter, paths }: { readonly filter: readonly string[]; readonly paths: readonly string[] },
+  { except = [], signal }: CallOptions & { except?: readonly string[] },
 ): Promise<string[]> => {
   if (branches.length === 0) return []
-  const pattern = `${text.replaceAll(/[^\w#]/g, String.raw`\$&`)}([^0-9A-Za-z_]|$)`
   const args = [
     'log',
     '--source',
     '--no-show-signature',
     '--no-color',
-    '--extended-regexp',
-    `--grep=${pattern}`,
+    ...filter,
     `--max-count=${mentionLimit}`,
     `--format=${sourceFormat.format}`,
     '--end-of-options',
     ...branches.map((branch) => `refs/heads/${branch}`),
     ...except.map((name) => `^${name}`),
     '--',
+    ...paths,
   ]
   const { stdout } = await git.run({ operation: 'log', at: repo, args, ...(signal && { signal }) })
   const found = sourceFormat.parse(stdout).map(({ source }) => source.replace(/^refs\/heads\//, ''))

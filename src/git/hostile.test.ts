@@ -8,6 +8,7 @@ import { markerProgram, makeSandbox, type Sandbox, type TestRepo, writeIn } from
 import { toBranchName } from '../domain/names.ts'
 import { hashFiles } from './blobs.ts'
 import { changesBetween } from './changes.ts'
+import { checkOutHead } from './checkout.ts'
 import type { Git, Tree } from './door.ts'
 import { fetchRemote } from './fetch.ts'
 import { readIndexState } from './hidden.ts'
@@ -17,7 +18,7 @@ import { readStatus } from './status.ts'
 import { initSubmodules } from './submodule.ts'
 import { treePath } from './tree-path.ts'
 import { treesOf } from './trees.ts'
-import { addWorktree } from './worktree-add.ts'
+import { type AddWorktree, addWorktree } from './worktree-add.ts'
 
 /*
  * What an agent can plant in the repository, in its worktree's own configuration or in its directory. Each test first
@@ -66,7 +67,13 @@ const everything = async (): Promise<void> => {
   await mergeTrees(git, repo, [{ into: repo.sha('main'), tip: head }])
   await updateRefs(git, repo, [{ create: 'refs/heads/made', to: head }], { reason: 'test' })
   const path = box.path('another')
-  await addWorktree(git, repo, { path, branch: { create: toBranchName('new') }, at: head, lockReason: 'r' })
+  await addWithFiles({ path, branch: { create: toBranchName('new') }, at: head, lockReason: 'r' })
+}
+
+const addWithFiles = async (add: AddWorktree): Promise<Tree> => {
+  const added = await addWorktree(git, repo, add)
+  await checkOutHead(git, added)
+  return added
 }
 
 const expectNothingRan = async (): Promise<void> => {
@@ -188,7 +195,7 @@ describe('programs named in the configuration do not run', () => {
     expectPlainGitRunsIt(tree.path, 'submodule', 'update')
     const at = repo.sha('w')
     const branch = { create: toBranchName('with-submodule') }
-    const fresh = await addWorktree(git, repo, { path: box.path('fresh'), branch, at, lockReason: 'r' })
+    const fresh = await addWithFiles({ path: box.path('fresh'), branch, at, lockReason: 'r' })
     await initSubmodules(git, fresh)
     expect(existsSync(join(fresh.path, 'lib', 'README'))).toBe(true)
     expect(ran()).toBe(false)
@@ -356,7 +363,7 @@ describe("what the user's own configuration says is honoured", () => {
     box.raw(tree.path, 'add', '.')
     box.raw(tree.path, 'commit', '-qm', 'x')
     const branch = { create: toBranchName('up') }
-    const made = await addWorktree(git, repo, { path: box.path('up'), branch, at: repo.sha('w'), lockReason: 'r' })
+    const made = await addWithFiles({ path: box.path('up'), branch, at: repo.sha('w'), lockReason: 'r' })
     expect(execFileSync('cat', [join(made.path, 'README')], { encoding: 'utf8' })).toBe('HELLO\n')
     expect(ran()).toBe(false)
   })

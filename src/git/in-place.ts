@@ -92,7 +92,7 @@ const inPlaceOf = async (disk: Disk, { path, newMode }: Change): Promise<string 
   return firstThatStays(disk, path, found)
 }
 
-/** Git deletes the whole directory for a file of its name. An empty one is no loss. */
+/** To write a file of that name, git deletes the whole directory. An empty one holds nothing. */
 const firstThatStays = async (disk: Disk, top: string, found: BigIntStats): Promise<string | undefined> => {
   const open: [string, BigIntStats][] = [[top, found]]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {

@@ -2,6 +2,7 @@ import { type BigIntStats, lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { unlessMissingSync } from '../domain/missing.ts'
+import { rawBytes, toRaw } from '../domain/text/raw-path.ts'
 import { readUntrustedSync } from '../process/files/read-untrusted.ts'
 import type { Tree } from './door.ts'
 import { type TreePath, treePath } from './tree-path.ts'
@@ -80,8 +81,8 @@ const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => void): number |
   for (let left = bytes.readUInt32BE(8); left > 0; left -= 1) {
     const flags = bytes.readUInt16BE(at + idAt + idBytes)
     const nameAt = at + idAt + idBytes + ((flags & 0x4000) === 0 ? 2 : 4)
-    const end = bytes.indexOf(0, nameAt)
-    if (end < 0) return undefined
+    const end = endOfName(bytes, nameAt, flags & maxNameLength)
+    if (end === undefined) return undefined
     take({ at, flags, mode: bytes.readUInt32BE(at + modeAt), nameAt, end })
     // One to eight NULs pad each entry to a multiple of eight bytes.
     at += Math.ceil((end - at + 1) / 8) * 8
@@ -89,20 +90,46 @@ const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => void): number |
   return at
 }
 
+/** The flags hold the length of the name, up to this. */
+const maxNameLength = 0xfff
+
+const endOfName = (bytes: Buffer, nameAt: number, length: number): number | undefined => {
+  const end = length < maxNameLength ? nameAt + length : bytes.indexOf(0, nameAt)
+  return end >= 0 && bytes[end] === 0 ? end : undefined
+}
+
 /** Every directory with a tracked file, including the tree's own. */
 export const directoriesOf = (tree: Tree, { bytes }: IndexScan): readonly Buffer[] => {
   const found = new Set([''])
-  for (const { nameAt, end } of allEntries(bytes)) {
-    let path = bytes.toString('latin1', nameAt, end)
-    for (let slash = path.lastIndexOf('/'); slash > 0; slash = path.lastIndexOf('/')) {
-      path = path.slice(0, slash)
-      if (found.has(path)) break
+  let last = { at: 0, length: 0 }
+  eachEntry(bytes, ({ nameAt, end }) => {
+    const length = directoryLength(bytes, nameAt, end)
+    // Sorted: the files of a directory follow each other.
+    if (length === last.length && isSameText(bytes, nameAt, last.at, length)) return
+    last = { at: nameAt, length }
+    let path = bytes.toString('latin1', nameAt, nameAt + length)
+    while (path !== '' && !found.has(path)) {
       found.add(path)
+      path = path.slice(0, Math.max(0, path.lastIndexOf('/')))
     }
-  }
-  const root = Buffer.from(`${tree.path}/`)
-  return [...found].map((path) => Buffer.concat([root, Buffer.from(path, 'latin1')]))
+  })
+  const root = toRaw(Buffer.from(`${tree.path}/`))
+  return [...found].map((path) => rawBytes(root + path))
 }
+
+/** Byte by byte: for 30,000 names, calls into Buffer would take ten times as long. */
+const directoryLength = (bytes: Buffer, nameAt: number, end: number): number => {
+  let at = end - 1
+  while (at > nameAt && bytes[at] !== slash) at -= 1
+  return Math.max(0, at - nameAt)
+}
+
+const isSameText = (bytes: Buffer, one: number, other: number, length: number): boolean => {
+  for (let i = length - 1; i >= 0; i -= 1) if (bytes[one + i] !== bytes[other + i]) return false
+  return true
+}
+
+const slash = 0x2f
 
 /** Every tracked file and submodule. */
 export const filesOf = (tree: Tree, { bytes }: IndexScan): readonly Buffer[] => {

@@ -76,7 +76,8 @@ export const createInspector = (createSlice = createTimeSlice): Inspector => {
     const thorough = untilAnswered !== undefined
     const gitDirs = request.gitDirs.map((path) => toRaw(Buffer.from(path)))
     const began = performance.now()
-    const key = gitDirs.join('\0')
+    // A repository's thorough inspection includes the records of all its worktrees: 50 of them don't need 50.
+    const key = gitDirs.filter((dir) => !gitDirs.some((other) => dir.startsWith(`${other}/`))).join('\0')
     const last = lastThorough.get(key)
     // Most directories hold loose objects or other worktrees' records, which hardly ever block git.
     const everything = thorough || last === undefined || began - last.at > Math.max(thoroughMaxAgeMs, last.took * 20)

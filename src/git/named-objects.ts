@@ -64,6 +64,18 @@ export const objectTypes = async (git: Git, at: Repo | Tree, names: readonly str
   )
 }
 
+/** The commit that each of these leads to; undefined if there is no such commit. */
+export const commitsOf = async (git: Git, at: Repo | Tree, names: readonly Sha[]): Promise<(Sha | undefined)[]> => {
+  if (names.length === 0) return []
+  const args = ['cat-file', '--batch-check=%(objectname)']
+  const stdin = names.map((name) => `${name}^{commit}\n`).join('')
+  const lines = (await git.run({ operation: 'cat-file', at, args, stdin })).stdout.split('\n')
+  return names.map((_, i) => {
+    const line = lines[i] ?? ''
+    return isSha(line) ? line : undefined
+  })
+}
+
 /** Follows tags of tags, and adds what they point to to `types`. */
 const tagsFrom = async (
   git: Git,

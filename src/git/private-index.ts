@@ -12,8 +12,8 @@ import type { Git } from './door.ts'
  * in the system's temporary directory: so leftovers of killed processes can be told from files in use.
  */
 export const withPrivateIndex = async <T>(git: Git, work: (indexFile: string) => Promise<T>): Promise<T> => {
-  mkdirSync(directoryOf(git), { recursive: true, mode: 0o700 })
-  const directory = mkdtempSync(join(directoryOf(git), `${identityWord(selfIdentity())}+`))
+  mkdirSync(temporaryDirectory(git), { recursive: true, mode: 0o700 })
+  const directory = mkdtempSync(join(temporaryDirectory(git), `${identityWord(selfIdentity())}+`))
   try {
     return await work(join(directory, 'index'))
   } finally {
@@ -23,12 +23,13 @@ export const withPrivateIndex = async <T>(git: Git, work: (indexFile: string) =>
 
 /** Deletes those whose creator is dead. Keeps one whose creator is unknown or may be alive. */
 export const clearPrivateIndexes = async (git: Git): Promise<void> => {
-  for (const name of (await unlessMissing(readdir(directoryOf(git)))) ?? []) {
+  for (const name of (await unlessMissing(readdir(temporaryDirectory(git)))) ?? []) {
     const creator = parseIdentityWord(name.slice(0, Math.max(0, name.lastIndexOf('+'))))
     if (creator === undefined || liveness(creator) !== 'dead') continue
     // A git that outlived its creator may be writing there right now: leave it for the next time.
-    await deleteTree(join(directoryOf(git), name)).catch(() => undefined)
+    await deleteTree(join(temporaryDirectory(git), name)).catch(() => undefined)
   }
 }
 
-const directoryOf = ({ home }: Git): string => join(home, 'tmp')
+/** Entries begin with the identity of the process that created them, and are deleted once it is dead. */
+export const temporaryDirectory = ({ home }: Git): string => join(home, 'tmp')

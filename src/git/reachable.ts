@@ -39,15 +39,26 @@ export const notReachableFrom = async (
   { signal }: CallOptions = {},
 ): Promise<ReadonlySet<Sha>> => {
   if (commits.length === 0) return new Set()
+  const outside = new Set(await historyOutside(git, repo, commits, [from], { signal }))
+  return new Set(commits.filter((sha) => outside.has(sha)))
+}
+
+/** The history of `tips` without that of `known`. A missing commit is an error. */
+export const historyOutside = async (
+  git: Git,
+  repo: Repo,
+  tips: readonly Sha[],
+  known: readonly Sha[],
+  { signal, limit }: CallOptions & { readonly limit?: number } = {},
+): Promise<Sha[]> => {
   const { stdout } = await git.run({
     operation: 'rev-list',
     at: repo,
-    args: ['rev-list', '--stdin'],
-    stdin: [`^${from}`, ...new Set(commits)].join('\n') + '\n',
+    args: ['rev-list', ...(limit === undefined ? [] : [`--max-count=${limit}`]), '--stdin'],
+    stdin: [...new Set([...known.map((sha) => `^${sha}`), ...tips])].join('\n') + '\n',
     ...(signal && { signal }),
   })
-  const outside = new Set(shas(stdout))
-  return new Set(commits.filter((sha) => outside.has(sha)))
+  return shas(stdout)
 }
 
 /** The commits that have `from` in their history, without `from` itself. One process for all. */

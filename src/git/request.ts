@@ -25,6 +25,8 @@ export type GitRequest = {
   readonly indexFile?: string
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
+  /** If it must be stopped: SIGKILL, without SIGTERM first. Leaves its lock files. */
+  readonly killAtOnce?: boolean
   /** Called before anything else, so the journal can record a child that may outlive us. */
   readonly onSpawn?: (identity: ProcessIdentity) => void
   /** Receives standard output in chunks, with backpressure; the result's is then empty. */

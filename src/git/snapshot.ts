@@ -47,7 +47,8 @@ const writeThrough = async (
       args: ['read-tree', '-i', `--prefix=${name}/`, '--end-of-options', from],
     })
   }
-  const zero = '0'.repeat(await shaLength(git, tree))
+  const known = parts.find(({ from }) => from !== undefined)?.from ?? (await emptyTree(git, tree))
+  const zero = '0'.repeat(known.length)
   const lines = parts.flatMap(({ name, entries }) => entries.map((entry) => indexLine(name, entry, zero)))
   const args = ['update-index', '-z', '--index-info']
   await git.run({ ...common, operation: 'update-index', args, stdin: rawBytes(lines.join('')) })
@@ -62,9 +63,6 @@ const writeThrough = async (
 
 const indexLine = (name: string, { path, blob }: SnapshotEntry, zero: string): string =>
   blob === undefined ? `0 ${zero}\t${name}/${path}\0` : `${blob.mode} ${blob.sha}\t${name}/${path}\0`
-
-/** The empty tree's id is as long as every other id in the repository. */
-const shaLength = async (git: Git, tree: Tree): Promise<number> => (await emptyTree(git, tree)).length
 
 export const emptyTree = async (git: Git, tree: Tree): Promise<Sha> => {
   const args = ['hash-object', '-t', 'tree', '--stdin']

@@ -57,6 +57,8 @@ export const initSubmodules = async (
     args: ['submodule', '--quiet', 'update', '--init', '--recursive', '--checkout', ...only],
     network: true,
     locks: true,
+    // On SIGTERM its `git clone` would delete everything in the submodule's directory.
+    killAtOnce: true,
     ...(onSpawn && { onSpawn }),
     ...(signal && { signal }),
   })
@@ -138,6 +140,7 @@ export const updateSubmoduleAnonymously = async (
     network: true,
     anonymous: true,
     locks: true,
+    killAtOnce: true,
     ...(onSpawn && { onSpawn }),
     ...(signal && { signal }),
   })

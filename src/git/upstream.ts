@@ -40,6 +40,7 @@ export const writeBranchSettings = async (
 
 /** Removes the branch's section from the configuration, like `git branch -d`. A missing section is fine (exit 128). */
 export const dropUpstream = async (git: Git, repo: Repo, branch: string): Promise<void> => {
+  if ((await branchSettings(git, repo, branch)).length === 0) return
   await git.run({
     operation: 'drop upstream',
     at: repo,

@@ -2,8 +2,7 @@ import { AppError, isAppError } from '../domain/errors.ts'
 import type { BranchName, Sha } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { readWorktreeLink } from './admin-dir.ts'
-import type { CallOptions, Git, Repo, Tree } from './door.ts'
-import type { Setting } from './neutral.ts'
+import type { Git, Repo, Tree } from './door.ts'
 
 export type AddWorktree = {
   /** Absolute. */
@@ -13,18 +12,23 @@ export type AddWorktree = {
   readonly at: Sha
   /** In git's `locked` file from the start; otherwise a crash would leave `initializing` there. */
   readonly lockReason: string
-  readonly settings?: readonly Setting[]
   readonly onSpawn?: (identity: ProcessIdentity) => void
 }
 
-/** `--no-track`: of 48 parallel adds with tracking, 23 failed on the shared configuration's lock. */
+/**
+ * Creates branch, record and directory, without files: call `checkOutHead` next. Until `git worktree add` exits, any
+ * signal but SIGKILL makes it delete the directory with everything in it. With the checkout included that takes
+ * seconds, in which somebody may write there. For the same reason it can't be cancelled, and prints nothing: after our
+ * death a message would end it with SIGPIPE.
+ *
+ * `--no-track`: of 48 parallel adds with tracking, 23 failed on the shared configuration's lock.
+ */
 export const addWorktree = async (
   git: Git,
   repo: Repo,
-  { path, branch, at, lockReason, settings, onSpawn }: AddWorktree,
-  { signal }: CallOptions = {},
+  { path, branch, at, lockReason, onSpawn }: AddWorktree,
 ): Promise<Tree> => {
-  const args = ['worktree', 'add', '--lock', '--reason', lockReason]
+  const args = ['worktree', 'add', '--quiet', '--no-checkout', '--lock', '--reason', lockReason]
   if ('create' in branch) args.push('--no-track', '-b', branch.create, '--end-of-options', path, at)
   else if ('existing' in branch) args.push('--end-of-options', path, branch.existing)
   else args.push('--detach', '--end-of-options', path, at)
@@ -34,9 +38,8 @@ export const addWorktree = async (
       at: { commonDir: repo.commonDir },
       args,
       locks: true,
-      ...(settings && { settings }),
+      killAtOnce: true,
       ...(onSpawn && { onSpawn }),
-      ...(signal && { signal }),
     })
   } catch (error) {
     throw explained(error, path)

@@ -1,24 +1,26 @@
-import type { ProcessIdentity } from '../domain/process-identity.ts'
-import type { CallOptions, Git, Tree } from './door.ts'
+import { rename } from 'node:fs/promises'
+import { isAbsolute, join } from 'node:path'
+import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
+import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
+import type { Tree } from './door.ts'
+import { pointRecordAtWorktree, pointWorktreeAtRecord } from './worktree-repair.ts'
 
 /**
- * Moves the directory and git's record of it, even if locked: the caller has checked whose lock it is.
- * Git refuses to move a worktree with submodules.
+ * Does what `git worktree move` does, in under a millisecond: git takes as long to start as the rest of a creation from
+ * a spare. Moves a locked worktree too: the caller has checked whose lock it is, that nothing is at `to`, and that there
+ * are no submodules, whose links would break.
  */
-export const moveWorktree = async (
-  git: Git,
-  tree: Tree,
-  to: string,
-  { onSpawn, signal }: CallOptions & { onSpawn?: (identity: ProcessIdentity) => void } = {},
-): Promise<Tree> => {
-  await git.run({
-    operation: 'worktree move',
-    at: { commonDir: tree.commonDir },
-    // The first --force is for a destination with a stale record, the second for locks.
-    args: ['worktree', 'move', '--force', '--force', '--end-of-options', tree.path, to],
-    locks: true,
-    ...(onSpawn && { onSpawn }),
-    ...(signal && { signal }),
-  })
+export const moveWorktree = async (tree: Tree, to: string, renamed: () => Promise<void>): Promise<Tree> => {
+  // A relative link (`worktree.useRelativePaths`) would lead elsewhere from the new place. An absolute one holds in both.
+  const link = linkedGitDirectory(readUntrustedTextSync(join(tree.path, '.git'), { maxBytes: maxLineBytes })?.trimEnd())
+  if (link === undefined || !isAbsolute(link)) pointWorktreeAtRecord(tree.path, tree.gitDir)
+  await rename(tree.path, to)
+  try {
+    await renamed()
+    pointRecordAtWorktree(tree.gitDir, to)
+  } catch (error) {
+    await rename(to, tree.path)
+    throw error
+  }
   return { ...tree, path: to }
 }

@@ -1,12 +1,14 @@
-import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../test/helpers/repo.ts'
 import { toBranchName } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { readAdminDir, readAdminDirs, setLock } from './admin-dir.ts'
+import { checkOutHead } from './checkout.ts'
 import { discoverRepository } from './discover.ts'
-import { addWorktree } from './worktree-add.ts'
+import type { GitRequest, GitResult } from './request.ts'
+import { type AddWorktree, addWorktree } from './worktree-add.ts'
 import { removeWorktreeRecord } from './worktree-remove.ts'
 import { moveWorktree } from './worktree-move.ts'
 
@@ -23,13 +25,21 @@ describe('adding a worktree', () => {
     const at = repo.sha()
     repo.commit('later', 'x')
     const identities: ProcessIdentity[] = []
-    const tree = await addWorktree(box.git(), repo, {
+    const git = box.git()
+    const requests: GitRequest[] = []
+    const run = (request: GitRequest): Promise<GitResult> => git.run((requests.push(request), request))
+    const add: AddWorktree = {
       path: box.path('trees', 'deep', 'w'),
       branch: { create: branch('issue-42') },
       at,
       lockReason: 'coppice: making env-1',
       onSpawn: (identity) => identities.push(identity),
-    })
+    }
+    const tree = await addWorktree({ ...git, run }, repo, add)
+    // On SIGTERM git would delete the directory with everything in it, and so it would after a message to nobody.
+    expect(requests).toEqual([expect.objectContaining({ killAtOnce: true, args: expect.arrayContaining(['--quiet']) })])
+    expect(readdirSync(tree.path)).toEqual(['.git'])
+    await checkOutHead(box.git(), tree)
     expect(box.raw(tree.path, 'rev-parse', 'HEAD')).toBe(at)
     expect(box.raw(tree.path, 'status', '--porcelain')).toBe('')
     expect(existsSync(join(tree.path, 'later'))).toBe(false)
@@ -78,6 +88,7 @@ describe('adding a worktree', () => {
     repo.git('config', 'core.ignoreStat', 'true')
     const add = { path: box.path('w'), branch: { create: branch('x') }, at: repo.sha(), lockReason: 'r' }
     const tree = await addWorktree(box.git(), repo, add)
+    await checkOutHead(box.git(), tree)
     expect(box.raw(tree.path, 'ls-files', '-v')).toBe('H README')
   })
 
@@ -87,18 +98,34 @@ describe('adding a worktree', () => {
     repo.git('push', '-q', bare.path, 'main')
     const add = { path: box.path('w'), branch: { create: branch('x') }, at: repo.sha(), lockReason: 'r' }
     const tree = await addWorktree(box.git(), bare, add)
+    await checkOutHead(box.git(), tree)
     expect(box.raw(tree.path, 'status', '--porcelain')).toBe('')
   })
 })
 
 describe('moving a worktree', () => {
-  it('moves directory and record, also under our own lock', async () => {
-    const repo = box.repo()
-    const tree = repo.worktree('w', '-b', 'x')
-    await setLock(tree.gitDir, 'coppice')
-    const moved = await moveWorktree(box.git(), tree, box.path('new'))
-    expect(box.raw(moved.path, 'status', '--porcelain')).toBe('')
-    expect(await readAdminDir(tree.gitDir)).toMatchObject({ worktreePath: box.path('new'), lockReason: 'coppice' })
+  it.each(['absolute', 'relative'])(
+    'with an %s link moves directory and record, also under our own lock',
+    async (kind) => {
+      const repo = box.repo()
+      const tree = repo.worktree('w', '-b', 'x')
+      await setLock(tree.gitDir, 'coppice')
+      if (kind === 'relative') writeFileSync(join(tree.path, '.git'), `gitdir: ${relative(tree.path, tree.gitDir)}\n`)
+      mkdirSync(box.path('deep/er'), { recursive: true })
+      const moved = await moveWorktree(tree, box.path('deep/er/new'), async () => undefined)
+      expect(box.raw(moved.path, 'status', '--porcelain')).toBe('')
+      const record = { worktreePath: box.path('deep/er/new'), lockReason: 'coppice' }
+      expect(await readAdminDir(tree.gitDir)).toMatchObject(record)
+    },
+  )
+
+  it('puts the directory back when the record cannot be changed', async () => {
+    const tree = box.repo().worktree('w', '-b', 'x')
+    const full = async (): Promise<never> => {
+      throw new Error('full')
+    }
+    await expect(moveWorktree(tree, box.path('new'), full)).rejects.toThrow('full')
+    expect(box.raw(tree.path, 'status', '--porcelain')).toBe('')
   })
 })
 

@@ -20,7 +20,7 @@ export const undoOrAbandon = async <T>(
       entryId,
       error: toAppError(error).message,
     })
-    await context.store.journal.advance(entryId, { data: { abandoned: true } }).catch(() => undefined)
+    await context.store.journal.advance(entryId, { data: { abandoned: true } }).catch(() => unmarked.add(entryId))
     return undefined
   }
 }
@@ -28,4 +28,7 @@ export const undoOrAbandon = async <T>(
 const isLeft = (answer: unknown): boolean =>
   typeof answer === 'object' && answer !== null && 'outcome' in answer && answer.outcome === 'left'
 
-export const isAbandoned = ({ data }: JournalEntry): boolean => data['abandoned'] === true
+/** Abandoned in this process, but the database couldn't be written, perhaps on a full disk. */
+const unmarked = new Set<string>()
+
+export const isAbandoned = ({ id, data }: JournalEntry): boolean => data['abandoned'] === true || unmarked.has(id)

@@ -40,7 +40,10 @@ export const endLeftoverGit = async (
   }
   if (state === 'alive') {
     context.progress('ending a git process that an interrupted operation left behind')
-    const killed = await killTree(child, { graceMs: 5000, clock: context.clock })
+    // On SIGTERM `git worktree add` would delete the directory, perhaps with somebody's work, and so would the
+    // `git clone` of a submodule. SIGKILL leaves locks; undoing the creation removes them.
+    const isCreation = entry.kind === 'create' || entry.kind === 'restore' || entry.kind === 'spare'
+    const killed = await killTree(child, { graceMs: isCreation ? 0 : 5000, clock: context.clock })
     if (killed.outcome !== 'dead')
       return stillRunning(context, [{ identity: child, commandLine: commandLineOf(child) }])
   } else if (state !== 'dead') return `cannot tell whether git process ${child.pid} is still running`

@@ -10,7 +10,9 @@ import type { Secrets } from '../process/redaction/redact.ts'
 import type { Conversation, Store } from '../store/store.ts'
 import type { Git } from './codebases/repo-of.ts'
 import type { RepositoryLock } from './lock/lock.ts'
-import type { IsolationProvider, Providers, RemoveOptions } from './provider.ts'
+import type { Forge } from './forge.ts'
+import type { IsolationProvider, Providers } from './provider.ts'
+import type { RemoveOptions } from './remove-outcome.ts'
 
 /** Dependencies of the isolation module. Created only in `main.ts`. */
 export type IsolationContext = {
@@ -19,6 +21,8 @@ export type IsolationContext = {
   /** Registered in `main.ts`. */
   readonly providers: Providers<IsolationContext>
   readonly lock: RepositoryLock
+  /** The code host, which knows what it merged; undefined if there is none to ask. */
+  readonly forge?: Forge | undefined
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Logger
@@ -36,7 +40,7 @@ export type IsolationContext = {
   /** Our own variables. An agent gets only those that its own list names, such as its model's API key. */
   readonly ownEnvironment?: Readonly<Record<string, string | undefined>>
   /** Each codebase's configuration at the base commit it was last read at: fixed per commit, so read once. */
-  readonly repoConfigs: Map<string, { readonly sha: string; readonly config: RepoConfig }>
+  readonly repoConfigs: Map<string, { readonly sha: string; readonly config: RepoConfig; readonly stamp?: string }>
   /** Called with what we are waiting for, if that may take over a second. */
   readonly progress: (message: string) => void
   /** Asks a person whether these commands of the repository may run; undefined if there is nobody to ask. */

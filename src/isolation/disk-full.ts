@@ -9,14 +9,23 @@ export const recogniseFullDisk = async <T>(place: string, work: () => Promise<T>
   try {
     return await work()
   } catch (error) {
-    if (!isAppError(error, 'git-failed') || !wroteTooMuch.test(JSON.stringify(error.cause ?? error.message)))
-      throw error
-    throw new AppError('disk-full', `the disk is full: ${await spaceAt(place)} was not enough for the files`, {
+    if (!isAppError(error) || !isFullWhileWriting(error)) throw error
+    throw new AppError('disk-full', `the disk is full: what is free in ${place} was not enough for the files`, {
       cause: error,
       remedy: 'free some space and try again, or choose another place with WORKTREE_BASE; nothing was left half done',
     })
   }
 }
+
+/** Git reports the full disk, or only that it couldn't write a file. */
+const isFullWhileWriting = ({ code, cause, message }: AppError): boolean => {
+  if (code === 'git-failed') return wroteTooMuch.test(JSON.stringify(cause ?? message))
+  const isGit = typeof cause === 'object' && cause !== null && 'operation' in cause
+  return code === 'disk-full' && isGit && writing.has(cause.operation)
+}
+
+/** The git commands that write a new worktree or clone. */
+const writing: ReadonlySet<unknown> = new Set(['worktree add', 'init', 'checkout'])
 
 /** SQLite reports a full disk as an I/O error, which suggests a broken disk or a wrong owner. */
 export const recogniseFullHome = async <T>(home: string, work: () => Promise<T>): Promise<T> => {
@@ -29,7 +38,7 @@ export const recogniseFullHome = async <T>(home: string, work: () => Promise<T>)
       () => Infinity,
     )
     if (free > databaseNeeds) throw error
-    throw new AppError('disk-full', `the disk is full: ${await spaceAt(home)} is not enough for the database`, {
+    throw new AppError('disk-full', `the disk is full: what is free in ${home} is not enough for the database`, {
       cause: error,
       remedy: 'free some space and try again, or choose another place with --home',
     })
@@ -40,9 +49,3 @@ export const recogniseFullHome = async <T>(home: string, work: () => Promise<T>)
 const databaseNeeds = 1024 ** 2
 
 const wroteTooMuch = /unable to write (?:file|new)(?![^"\\]*: [A-Z])|No space left on device/
-
-const spaceAt = (place: string): Promise<string> =>
-  statfs(place).then(
-    ({ bavail, bsize }) => `what is free in ${place} (${Math.floor((bavail * bsize) / 1024 ** 2)} MB)`,
-    () => `what is free in ${place}`,
-  )

@@ -10,19 +10,24 @@ import type { CodebaseId } from '../domain/names.ts'
 import type { Notice } from '../domain/notice.ts'
 import { type ProviderName, stricter } from '../domain/provider-name.ts'
 import type { RestorePoint } from '../domain/removal/restore-point.ts'
+import type { Tree } from '../domain/tree.ts'
+import { isAboutPullRequest } from '../domain/work.ts'
 import { freshen } from './codebases/base.ts'
 import { baseAndConfig } from './codebases/base-and-config.ts'
+import { offerRelated } from './codebases/related.ts'
 import type { IsolationContext, Provider } from './context.ts'
 import type {
   AdoptRequest,
   Created,
+  Examined,
+  ExamineRequest,
   Existing,
+  Glance,
   IsolationRequest,
   LimitReached,
-  RemoveOptions,
-  RemoveOutcome,
   Restored,
 } from './provider.ts'
+import type { RemoveOptions, RemoveOutcome } from './remove-outcome.ts'
 import { allProviders, providerOf } from './provider-of.ts'
 
 /** Create, remove, restore and adopt environments through the provider of each. */
@@ -31,6 +36,9 @@ export type Environments = {
   destroy(environment: IsolatedEnvironment, options: RemoveOptions): Promise<RemoveOutcome>
   restore(point: RestorePoint, lookAgain?: () => Promise<RestorePoint>): Promise<Restored>
   adopt(codebase: Codebase, path: string, request: AdoptRequest): Promise<IsolatedEnvironment>
+  /** What `adopt` would record. Throws why it would refuse. Changes nothing. */
+  examine(codebase: Codebase, path: string, request: ExamineRequest): Promise<Examined>
+  glance(tree: Tree, signal: AbortSignal): Promise<Glance>
 }
 
 export const createEnvironments = (context: IsolationContext): Environments => {
@@ -56,6 +64,8 @@ export const createEnvironments = (context: IsolationContext): Environments => {
         lookAgain,
       ),
     adopt: async (codebase, path, request) => (await adopter(context)).adopt(context, codebase, path, request),
+    examine: async (codebase, path, request) => (await adopter(context)).examine(context, codebase, path, request),
+    glance: async (tree, signal) => (await adopter(context)).glance(context, tree, { signal }),
   }
 }
 
@@ -78,11 +88,12 @@ const create = async (
 ): Promise<Created | Existing | LimitReached> => {
   const offline = await freshenFor(context, request)
   const start = await baseAndConfig(context, request.codebase, request.base)
-  const provider = chosen(context, start.config)
-  const made = await (
-    await providerOf(context, { provider })
-  ).create(context, { ...request, ...start, baseNamed: request.base !== undefined })
-  return made.outcome === 'created' ? { ...made, notices: [...offline, ...made.notices] } : made
+  const provider = await providerOf(context, { provider: chosen(context, start.config) })
+  const baseNamed = request.base !== undefined
+  // While git creates files, this reads history.
+  const offer = offerRelated(context, request, baseNamed ? undefined : start.base)
+  const made = await provider.create(context, { ...request, ...start, baseNamed })
+  return made.outcome === 'created' ? { ...made, notices: [...offline, ...made.notices, ...(await offer)] } : made
 }
 
 const freshenFor = async (
@@ -90,7 +101,7 @@ const freshenFor = async (
   { codebase, hints, work, signal }: IsolationRequest,
 ): Promise<Notice[]> => {
   // The plan always fetches the PR's own refs; a second fetch of everything would only cost time.
-  if (work.type === 'pr' || work.type === 'review' || hints.prBranch !== undefined) return []
+  if (isAboutPullRequest(work) || hints.prBranch !== undefined) return []
   const fresh = await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000, signal })
   return fresh.outcome === 'offline' ? [{ kind: 'not-fetched', why: fresh.detail ?? 'no answer' }] : []
 }

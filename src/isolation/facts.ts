@@ -8,9 +8,9 @@ import { processesInside } from '../process/processes-inside.ts'
 import type { IsolationContext } from './context.ts'
 import { mapConcurrent } from './map-concurrent.ts'
 import { leaseHolders } from './lease.ts'
-import type { Forge } from './merge-proof/merged.ts'
 import { positionsOf } from './merge-proof/positions.ts'
 import { isInside } from './paths.ts'
+import { findRemovable, type Removable } from './removable.ts'
 import { followMoves, type Moved } from './moved.ts'
 import { followRenames, presenceOf, providerOf } from './provider-of.ts'
 import type { Glance, Presence } from './provider.ts'
@@ -33,14 +33,17 @@ export type EnvironmentFacts = {
   readonly conversations: readonly string[]
   readonly inUse: { readonly by: readonly string[] }
   readonly health: Health
+  /** What cleanup would do with it now. */
+  readonly removable: Removable
 }
 
 export type FactsOptions = {
   readonly signal?: AbortSignal | undefined
   readonly cwd?: string
+  /** The conversation that asks doesn't hold its own environment. */
+  readonly askedBy?: string | undefined
   /** false: skips looking at files, which takes most of the time. */
   readonly dirty?: boolean
-  readonly forge?: Forge
   /** Called with worktrees that somebody moved, after their new paths are recorded. */
   readonly onMoved?: (moved: readonly Moved[]) => void
 }
@@ -73,18 +76,25 @@ export const listWithFacts = async (
   ])
   const conversations = Map.groupBy(pointing, (one) => one.environmentId)
   const { tips, positions, merged } = await standing
-  return environments.map((environment, i) => {
+  const judged = environments.map((environment, i) => ({
+    environment,
+    merged: withDetached(merged.get(environment.branch) ?? gone(environment.branch), files[i]?.detached),
+    lastActivityAt: Math.max(environment.lastActivityAt, tips.get(environment.id)?.committerDate ?? 0),
+  }))
+  const here = judged.filter(({ environment }) => environment.host === context.host)
+  const removable = await findRemovable(context, codebase, here, options)
+  return judged.map(({ environment, ...judgement }, i) => {
     const ref = tips.get(environment.id)
     const position = ref && positions.get(ref.sha)
     return {
       environment,
+      ...judgement,
+      removable: removable.get(environment.id) ?? { kind: 'active' },
       current: cwd.some((path) => isInside(environment.path, path)),
       dirty: files[i]?.dirty,
       detached: files[i]?.detached,
       ahead: position?.ahead,
       behind: position?.behind,
-      merged: withDetached(merged.get(environment.branch) ?? gone(environment.branch), files[i]?.detached),
-      lastActivityAt: Math.max(environment.lastActivityAt, ref?.committerDate ?? 0),
       conversations: (conversations.get(environment.id) ?? []).map((one) => `${one.platform}:${one.conversationId}`),
       inUse: { by: users.get(environment.id) ?? [] },
       health: healthOf(places[i] ?? { state: 'cannot-tell', detail: 'it is on another host' }),

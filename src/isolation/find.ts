@@ -9,6 +9,7 @@ import type { IsolationContext } from './context.ts'
 import { providerOf } from './provider-of.ts'
 import { environmentAt } from './moved.ts'
 import { restorePointsOf } from './restore-points.ts'
+import { workForRestore } from './work-for-restore.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
 /** `<ref>` is an id, a branch, a path or a work like `issue-42`. Live environments only. */
@@ -62,8 +63,9 @@ export const restorablePoints = async (context: IsolationContext, codebase: Code
   const branches = new Set((await environments.live(codebase.id)).map(({ branch }) => branch))
   const points: RestorePoint[] = []
   for (const point of await restorePointsOf(context, codebase)) {
-    const { branch, work } = point.contents.environment
-    const isBack = branches.has(branch) || (await environments.liveByWork(codebase.id, work)) !== undefined
+    const { environment } = point.contents
+    const isBack =
+      branches.has(environment.branch) || 'live' in (await workForRestore(context.store, codebase.id, environment))
     if (!isBack) points.push(point)
   }
   return points

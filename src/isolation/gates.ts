@@ -8,7 +8,7 @@ import type { Notice } from '../domain/notice.ts'
 import { shownPath } from '../domain/text/raw-path.ts'
 import type { Tree } from '../domain/tree.ts'
 import { liveness } from '../process/identity.ts'
-import { processesInside } from '../process/processes-inside.ts'
+import { processesInside, type ProcessesInside } from '../process/processes-inside.ts'
 import { mountsInside } from '../process/files/mounts.ts'
 import { processTable } from '../process/table.ts'
 import { selfAndAncestors } from '../process/tree.ts'
@@ -16,7 +16,8 @@ import type { IsolationContext } from './context.ts'
 import { holdersOf } from './holders.ts'
 import { isInside, managedRoot } from './paths.ts'
 import { providerOf } from './provider-of.ts'
-import type { Presence, RemoveOptions } from './provider.ts'
+import type { Presence } from './provider.ts'
+import type { RemoveOptions } from './remove-outcome.ts'
 
 /** Files in an environment that removal would delete. Paths are raw. */
 export type Contents = {
@@ -42,6 +43,8 @@ export type Subject<Look extends Contents> = {
   readonly merged: () => Promise<Merged>
   readonly inspection: Inspection<Look>
   readonly options: RemoveOptions
+  /** The processes in it, if somebody has looked (default: look). */
+  readonly inside?: (() => Promise<ProcessesInside>) | undefined
 }
 
 export type Judgement<Look extends Contents> = {
@@ -65,13 +68,36 @@ export const askGates = async <Look extends Contents>(
   const [ours, use, others, files] = await Promise.all([
     ask('ours', () => isOurs(context, subject)),
     ask('not-in-use', () => usesOf(context, subject.environment, tree, notices)),
-    ask('nobody-elses', async () => (await holdersOf(context, subject)).map((fact) => no('nobody-elses', fact))),
+    ask('nobody-elses', () => heldBy(context, subject)),
     allPass(mounts) ? askAboutFiles(subject, tree) : { answers: [], contents: undefined },
   ])
   // While git inspects the tree it may run filters there, so check again whether a process is still inside.
   const users = allPass(use) ? use : await stillInUse(context, subject, tree)
   return { answers: [...ours, ...mounts, ...users, ...others, ...files.answers], contents: files.contents, notices }
 }
+
+/** The same gates, but only until one refuses: git looks at the files last, and only if nothing else holds it. */
+export const firstRefusals = async <Look extends Contents>(
+  context: IsolationContext,
+  subject: Subject<Look>,
+): Promise<Judgement<Look>> => {
+  const { presence, environment, inside } = subject
+  const tree = presence.state === 'present' ? presence.tree : undefined
+  const stages: readonly (() => Promise<GateAnswer[]>)[] = [
+    () => ask('ours', () => isOurs(context, subject)),
+    () => ask('nobody-elses', () => heldBy(context, subject)),
+    () => isUnmounted(tree === undefined ? [] : [tree.path, tree.gitDir]),
+    () => ask('not-in-use', () => usesOf(context, environment, tree, [], inside)),
+  ]
+  for (const stage of stages) {
+    const answers = await stage()
+    if (!allPass(answers)) return { answers, contents: undefined, notices: [] }
+  }
+  return { ...(await askAboutFiles(subject, tree)), notices: [] }
+}
+
+const heldBy = async (context: IsolationContext, subject: Subject<Contents>): Promise<GateAnswer[]> =>
+  (await holdersOf(context, subject)).map((fact) => no('nobody-elses', fact))
 
 const askAboutFiles = async <Look extends Contents>(
   { environment, presence, inspection }: Subject<Look>,
@@ -180,6 +206,7 @@ export const usesOf = async (
   environment: Used,
   tree: Tree | undefined,
   notices: Notice[] = [],
+  scan?: () => Promise<ProcessesInside>,
 ): Promise<GateAnswer[]> => {
   const reasons: GateAnswer[] = []
   for (const lease of await context.store.leases.ofEnvironments([environment.id])) {
@@ -193,7 +220,8 @@ export const usesOf = async (
   if (lock !== undefined && !lock.startsWith('coppice: ')) {
     reasons.push(no('not-in-use', { kind: 'lock', reason: lock }))
   }
-  const { inside, unreadable } = await processesInside([tree.path], { except: context.git.running })
+  const { inside: found, unreadable } = await (scan ?? scanOf(context, tree))()
+  const inside = found.filter(({ dir }) => dir === tree.path)
   // The shell that called us, and its ancestors, are the user.
   const you = inside.length === 0 ? undefined : selfAndAncestors(await processTable(), context.self.pid)
   // Files that we opened for these checks aren't use; having our working directory there is.
@@ -209,6 +237,11 @@ export const usesOf = async (
   }
   return reasons
 }
+
+const scanOf =
+  ({ git }: Pick<IsolationContext, 'git'>, { path }: Tree) =>
+  (): Promise<ProcessesInside> =>
+    processesInside([path], { except: git.running })
 
 const notLooked = (presence: Presence): GateAnswer[] =>
   presence.state === 'missing'

@@ -4,7 +4,7 @@ import type { Merged } from '../domain/merge-proof.ts'
 import type { Fact } from '../domain/removal/reason.ts'
 import type { Conversation, Store } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
-import type { RemoveOptions } from './provider.ts'
+import type { RemoveOptions } from './remove-outcome.ts'
 
 export type HoldQuestion = {
   readonly environment: IsolatedEnvironment
@@ -23,26 +23,31 @@ type HolderRules = {
 const hour = 60 * 60 * 1000
 
 /**
- * A conversation blocks removal for two weeks after its last message (one hour if the work is merged). It also blocks
- * while one of its messages waits or runs, however old: that message will be processed here.
+ * A conversation blocks removal until it is stale (one hour after its last message if the work is merged). It also
+ * blocks while one of its messages waits or runs, however old: that message will be processed here. An environment that
+ * a persistent chat has ever used is its user's own, wherever the chat works now: only a command for it removes it.
  */
 const conversations: HolderRules = {
   holding: async (context, { environment, merged, options }) => {
-    const { holdDays, holdMergedHours } = context.settings
+    const { staleDays, holdMergedHours } = context.settings
+    const isUnasked = options.trigger !== 'command'
+    const owner: Fact[] = environment.persistent === true && isUnasked ? [{ kind: 'persistent' }] : []
     const all = await context.store.conversations.ofEnvironments([environment.id])
     const others = all.filter(({ id }) => id !== options.askedBy)
-    if (others.length === 0) return []
+    if (others.length === 0) return owner
     const pending = await context.store.inbox.pending(others)
-    const grace = (await merged()).value === 'yes' ? holdMergedHours * hour : holdDays * 24 * hour
-    const holds = ({ platform, conversationId, closedAt, lastActivityAt, persistent }: Conversation): boolean => {
-      if (pending.some((key) => key.platform === platform && key.conversationId === conversationId)) return true
-      // Persistent platforms' environments are the users' own: automation never removes them.
-      if (persistent && options.trigger !== 'command') return true
-      return closedAt === undefined && context.clock() - lastActivityAt < grace
-    }
-    return others
-      .filter(holds)
-      .map(({ platform, conversationId }) => ({ kind: 'conversation', platform, conversationId }))
+    const untilStale = staleDays * 24 * hour
+    const grace = (await merged()).value === 'yes' ? Math.min(holdMergedHours * hour, untilStale) : untilStale
+    const holds = ({ platform, conversationId, closedAt, lastActivityAt, persistent }: Conversation): boolean =>
+      pending.some((key) => key.platform === platform && key.conversationId === conversationId) ||
+      (persistent && isUnasked) ||
+      (closedAt === undefined && context.clock() - lastActivityAt < grace)
+    const holding = others.filter(holds)
+    // A chat that still works there is named instead.
+    return [
+      ...(holding.some(({ persistent }) => persistent) ? [] : owner),
+      ...holding.map(({ platform, conversationId }): Fact => ({ kind: 'conversation', platform, conversationId })),
+    ]
   },
   clear: (store, id) => store.conversations.update(id, { environmentId: undefined }),
 }

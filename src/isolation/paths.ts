@@ -50,6 +50,20 @@ const markRoot = async (root: string, host: string): Promise<void> => {
   }
 }
 
+/** Makes the directory two levels above an existing worktree a root of ours, so that the worktree can be removed. */
+export const claimRootOf = async (path: string, host: string): Promise<void> => {
+  const root = dirname(dirname(path))
+  await markRoot(root, host)
+  if ((await managedRoot(path, host)) === root) return
+  throw new AppError('path-outside-root', `${root} is managed by Coppice on another host, or reached through a link`)
+}
+
+/** Whether `claimRootOf` can: no other home of Coppice has marked that directory. */
+export const isClaimable = async (path: string, host: string): Promise<boolean> => {
+  const owner = await readUntrustedText(join(dirname(dirname(path)), marker)).catch(() => '')
+  return owner === undefined || owner.trim() === host
+}
+
 /** The managed root above an environment's directory (`<root>/<codebase>/<leaf>`), or undefined if it has none. */
 export const managedRoot = async (path: string, host: string): Promise<string | undefined> => {
   const root = dirname(dirname(path))

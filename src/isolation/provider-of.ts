@@ -3,7 +3,7 @@ import { AppError } from '../domain/errors.ts'
 import type { EnvironmentId } from '../domain/names.ts'
 import type { Repo } from '../domain/tree.ts'
 import type { IsolationContext, Provider } from './context.ts'
-import type { FollowedRename, Orphan, Presence } from './provider.ts'
+import type { FollowedRename, GitWorktree, Orphan, Presence } from './provider.ts'
 
 /** The provider named in the environment's row. */
 export const providerOf = (
@@ -68,9 +68,13 @@ export const followRenames = async (
   return environments.map((environment) => followed.get(environment.id) ?? { environment, notices: [] })
 }
 
+/** Everything that git lists for the codebase. */
+export const gitWorktrees = async (context: IsolationContext, codebase: Codebase): Promise<GitWorktree[]> =>
+  (await Promise.all((await allProviders(context)).map((provider) => provider.gitWorktrees(context, codebase)))).flat()
+
 /** Checkouts of the codebase made by others. Reported, never deleted. */
 export const orphans = async (context: IsolationContext, codebase: Codebase): Promise<Orphan[]> =>
-  (await Promise.all((await allProviders(context)).map((provider) => provider.orphans(context, codebase)))).flat()
+  (await gitWorktrees(context, codebase)).filter(({ tracked }) => tracked === undefined)
 
 export type BroughtTips = {
   /** The ref in the codebase's repository that holds each one's commits. */

@@ -1,21 +1,19 @@
 import type { RepoConfig } from '../domain/config/repository.ts'
-import type { RemoveTrigger } from '../domain/journal-data.ts'
-import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import type { GateAnswer } from '../domain/removal/gates.ts'
+import type { BranchOrigin, Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { IsolationHints } from '../domain/hints.ts'
-import type { Merged, StaleBase } from '../domain/merge-proof.ts'
+import type { GateAnswer } from '../domain/removal/gates.ts'
 import type { BranchName, EnvironmentId, Sha } from '../domain/names.ts'
 import type { LeftAlone, Notice } from '../domain/notice.ts'
 import type { Program } from '../domain/program.ts'
 import type { Remedy } from '../domain/remedy.ts'
-import type { BranchNote, RemovalReason } from '../domain/removal/branch-note.ts'
-import type { LeftOut, RestorePoint } from '../domain/removal/restore-point.ts'
+import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import type { Repo, Tree } from '../domain/tree.ts'
 import type { UncommittedWork } from '../domain/removal/uncommitted.ts'
-import type { Doubt } from '../domain/trust.ts'
+import type { Doubt, Trust } from '../domain/trust.ts'
 import type { Work } from '../domain/work.ts'
-import type { Conversation, JournalEntry } from '../store/store.ts'
+import type { JournalEntry } from '../store/store.ts'
 import type { Base } from './codebases/base-branch.ts'
+import type { RemovableQuestion, RemoveOptions, RemoveOutcome } from './remove-outcome.ts'
 import type { ResolveRequest } from './resolution.ts'
 
 /** A request for one work's environment. The resolver has already decided which work it is. */
@@ -28,10 +26,14 @@ export type IsolationRequest = {
   /** A ref to start from instead of the codebase's base. */
   readonly base?: string
   readonly createdBy: string
+  /** For a persistent chat, whose environments are its user's own. */
+  readonly persistent?: boolean
   /** Other identities that will also find this environment. */
   readonly aliases: readonly Work[]
   /** Why a pull request counts as a fork's although nobody said so. */
   readonly doubt?: Doubt | undefined
+  /** May say that it belongs to other work. */
+  readonly firstMessage?: string
   readonly signal?: AbortSignal
 }
 
@@ -60,54 +62,6 @@ export type Existing = {
 }
 export type LimitReached = { readonly outcome: 'limit'; readonly active: number; readonly limit: number }
 
-export type RemoveOptions = {
-  readonly force?: boolean
-  readonly trigger: RemoveTrigger
-  /** Shown to its users (default: depends on the trigger). */
-  readonly why?: RemovalReason
-  /** The conversation that asks doesn't block its own removal. */
-  readonly askedBy?: string
-  readonly dryRun?: boolean
-  /** Why base may be out of date, from a caller that fetched: then no branch is deleted as merged. */
-  readonly staleBase?: StaleBase | undefined
-  readonly signal?: AbortSignal
-}
-
-export type Removed = {
-  readonly outcome: 'removed'
-  readonly environment: IsolatedEnvironment
-  readonly restorePoint: RestorePoint | undefined
-  readonly branchDeleted: boolean
-  /** Why the branch was kept or deleted. A string if an earlier version wrote it. */
-  readonly branchNote: BranchNote | string
-  readonly leftOut: readonly LeftOut[]
-  /** Detached conversations, which must be notified. */
-  readonly detachedConversations: readonly Conversation[]
-  readonly notices: readonly Notice[]
-}
-/** An adopted environment is no longer tracked; nothing on disk changed. */
-export type Released = {
-  readonly outcome: 'released'
-  readonly environment: IsolatedEnvironment
-  readonly detachedConversations: readonly Conversation[]
-}
-export type Refused = {
-  readonly outcome: 'refused'
-  readonly environment: IsolatedEnvironment
-  readonly reasons: readonly GateAnswer[]
-  /** What a forced removal would not keep. */
-  readonly notKept?: readonly LeftOut[]
-}
-/** A dry run in which every gate passed. */
-export type WouldRemove = {
-  readonly outcome: 'would-remove'
-  readonly environment: IsolatedEnvironment
-  readonly merged: Merged
-  /** What no restore point could hold. */
-  readonly leftOut: readonly LeftOut[]
-}
-export type RemoveOutcome = Removed | Released | Refused | WouldRemove
-
 export type Restored = {
   readonly environment: IsolatedEnvironment
   readonly notices: readonly Notice[]
@@ -125,8 +79,8 @@ export type Presence =
   /** `file`: the one that we couldn't read. */
   | { readonly state: 'not-ours' | 'cannot-tell'; readonly detail: string; readonly file?: string | undefined }
 
-/** A checkout of the codebase that a person or another tool made and no live record has. Never deleted. */
-export type Orphan = {
+/** A worktree in git's own list. */
+export type GitWorktree = {
   readonly path: string
   readonly branch: string | undefined
   /** Git's reason for the lock; may be empty. */
@@ -135,7 +89,18 @@ export type Orphan = {
   readonly missing?: true
   /** Coppice made it with another home, which may delete it. */
   readonly otherHome?: { readonly home: string | undefined; readonly remedy: Remedy }
+  /** What it is to Coppice; undefined: nothing, it is an orphan. */
+  readonly tracked?:
+    | { readonly as: 'environment'; readonly environment: IsolatedEnvironment }
+    /**
+     * `main`: the main working tree, or the bare repository. `spare`: being prepared, created or removed. `copy`: a
+     * record that came with a copied repository; the worktree belongs to the original. `broken`: git can't use it.
+     */
+    | { readonly as: 'main' | 'spare' | 'copy' | 'broken' }
 }
+
+/** A checkout of the codebase that a person or another tool made and no live record has. Never deleted. */
+export type Orphan = Omit<GitWorktree, 'tracked'>
 
 /** What this request can use instead of a new environment. */
 export type Adoptable =
@@ -150,6 +115,8 @@ export type FollowedHead = {
   readonly notices: readonly Notice[]
   /** The tree is known to be at the head that was named. False also if none was named. */
   readonly current: boolean
+  /** The commit checked out, if that is known without asking git. */
+  readonly at?: Sha
 }
 
 /** What its files hold, for a list. */
@@ -199,12 +166,21 @@ export type IsolationProvider<Context> = {
 
   create(context: Context, request: CreateRequest): Promise<Created | Existing | LimitReached>
   adopt(context: Context, codebase: Codebase, path: string, request: AdoptRequest): Promise<IsolatedEnvironment>
+  /** What `adopt` would record. Throws why it would refuse. Changes nothing. */
+  examine(context: Context, codebase: Codebase, path: string, request: ExamineRequest): Promise<Examined>
   destroy(
     context: Context,
     codebase: Codebase,
     environment: IsolatedEnvironment,
     options: RemoveOptions,
   ): Promise<RemoveOutcome>
+  /** The first reasons not to remove it; none if every gate passes. Changes nothing and takes no lock. */
+  whyNotRemovable(
+    context: Context,
+    codebase: Codebase,
+    environment: IsolatedEnvironment,
+    question: RemovableQuestion,
+  ): Promise<readonly GateAnswer[]>
   /** `lookAgain` selects the restore point again under the lock. If omitted, `point` is used. */
   restore(
     context: Context,
@@ -289,7 +265,8 @@ export type IsolationProvider<Context> = {
   ): Promise<FollowedHead>
 
   findAdoptable(context: Context, request: ResolveRequest): Promise<Adoptable | undefined>
-  orphans(context: Context, codebase: Codebase): Promise<Orphan[]>
+  /** All worktrees that git lists for the codebase; none if this provider's environments aren't among them. */
+  gitWorktrees(context: Context, codebase: Codebase): Promise<GitWorktree[]>
 
   /** Shows other tools that the environment is in use. False: another tool holds the lock, which is theirs. */
   lock(tree: Tree, reason: string): Promise<boolean>
@@ -305,6 +282,18 @@ export type IsolationProvider<Context> = {
 /** Providers by the name used in rows and settings. Each is loaded when first needed. */
 export type Providers<Context> = ReadonlyMap<string, () => Promise<IsolationProvider<Context>>>
 
+export type ExamineRequest = Pick<AdoptRequest, 'work' | 'forFork'> & {
+  /** Git's record of it, as in `AdoptRequest.relink`. */
+  readonly adminDir?: string
+}
+
+/** A worktree that can be adopted. */
+export type Examined = {
+  readonly branch: BranchName
+  readonly tree: Tree
+  readonly trust: Trust
+}
+
 export type AdoptRequest = {
   readonly work?: Work
   readonly createdBy: string
@@ -313,4 +302,13 @@ export type AdoptRequest = {
   readonly claim?: true
   /** The pull request may come from a fork, so the worktree is not trusted either. */
   readonly forFork?: boolean
+  /** When another tool made and last used it (default: now). */
+  readonly age?: { readonly createdAt: number; readonly lastActivityAt: number }
+  /** Its maker hands it over: Coppice removes it like one of its own. Applies to one adopted earlier, too. */
+  readonly own?: { readonly branchOrigin: BranchOrigin }
+  /**
+   * Git's record of it. Record and directory belong together, but name each other by the paths of another machine, such
+   * as a container: makes them name each other by these.
+   */
+  readonly relink?: string | undefined
 }

@@ -2,7 +2,7 @@ import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { RemovalReason } from '../domain/removal/branch-note.ts'
 import type { Conversation, Store } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
-import type { RemoveOptions } from './provider.ts'
+import type { RemoveOptions } from './remove-outcome.ts'
 
 /** Stops tracking an environment, inside a transaction. Changes nothing on disk; notifies its conversations. */
 export const releaseRow = async (

@@ -3,6 +3,7 @@ import type { IsolationHints } from '../domain/hints.ts'
 import type { StaleBase } from '../domain/merge-proof.ts'
 import type { BranchName } from '../domain/names.ts'
 import type { Notice } from '../domain/notice.ts'
+import type { Doubt } from '../domain/trust.ts'
 import type { Work } from '../domain/work.ts'
 import type { Holder } from '../domain/holder.ts'
 
@@ -15,8 +16,18 @@ export type ResolveRequest = {
   readonly base?: string
   /** A person named the links in a command, not an author in a pull request's text. */
   readonly linkedByHand?: boolean
+  /** What its conversation began with; undefined for a later message or none. */
+  readonly firstMessage?: string
   readonly createdBy: string
+  /** For a persistent chat, whose environments are its user's own. */
+  readonly persistent?: boolean
   readonly signal?: AbortSignal
+}
+
+/** A request whose origin is known: `isForkPR` says what is proven. `earlierNotices`: notices for the user so far. */
+export type RequestWithOrigin = ResolveRequest & {
+  readonly doubt: Doubt | undefined
+  readonly earlierNotices: Notice[]
 }
 
 export type Resolution =
@@ -33,13 +44,15 @@ export type Resolution =
   /** Never a reason to fall back to the shared checkout. */
   | { readonly outcome: 'limit'; readonly report: LimitReport }
 
-/** The numbers for the limit message; the caller words it. */
+/** The numbers for the limit message; the caller words it. `merged` and `stale`: what cleanup would remove now. */
 export type LimitReport = {
   readonly codebase: string
   readonly limit: number
   readonly count: number
   readonly merged: number
   readonly stale: number
+  /** Merged or stale, and kept by a gate. */
+  readonly held: number
   readonly active: number
   /** Why it is unknown which are merged; undefined if known. */
   readonly unknownMerged: StaleBase | undefined

@@ -1,28 +1,25 @@
-import type { ResolveRequest, Resolution } from './resolution.ts'
+import type { RequestWithOrigin, ResolveRequest, Resolution } from './resolution.ts'
 import { followsHeadOf, isForPullRequest, type IsolatedEnvironment } from '../domain/environment.ts'
-import { IsolationBlockedError } from '../domain/errors.ts'
-import type { IsolationHints } from '../domain/hints.ts'
-import type { StaleBase } from '../domain/merge-proof.ts'
-import type { BranchName } from '../domain/names.ts'
+import { isAppError, IsolationBlockedError } from '../domain/errors.ts'
 import type { Notice } from '../domain/notice.ts'
-import { type Doubt, isOwnMessage, isTrusted, isTrustedRun, wasVouchedFor } from '../domain/trust.ts'
-import { type Work, sameWork, toWork } from '../domain/work.ts'
+import { isOwnMessage, isTrusted, isTrustedRun } from '../domain/trust.ts'
+import { branchForWork, tasksOfBranch, type Work, sameWork, toWork } from '../domain/work.ts'
 import type { IsolationContext } from './context.ts'
+import { recogniseFullDisk } from './disk-full.ts'
 import { clearHolder } from './holders.ts'
-import { offerMention } from './codebases/mention.ts'
+import { claimWork, linksToRemember, offers, pushNotices, recordLinks, trustedLinks, untrustedOffer } from './links.ts'
 import { followMoves, movedNotice } from './moved.ts'
 import { determineOrigin } from './codebases/pull-request-origin.ts'
+import { headNotices } from './head-notices.ts'
+import { vouchOf } from './vouch.ts'
 import { waitForOperation } from './wait-for-operation.ts'
 import { type Environments } from './environments.ts'
 import { allProviders, presenceOf, providerOf } from './provider-of.ts'
-import type { Adoptable, FollowedHead } from './provider.ts'
+import type { Adoptable } from './provider.ts'
 import { cleanupToMakeRoom, limitReport } from './make-room.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
 type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted' | 'prShaUsed'>
-
-/** A request whose origin is known: `isForkPR` says what is proven. `told`: notices for the user so far. */
-type Settled = ResolveRequest & { readonly doubt: Doubt | undefined; readonly told: Notice[] }
 
 /**
  * Decides which environment a message is for: the conversation's own, the one of the same work, a linked one, an
@@ -30,77 +27,68 @@ type Settled = ResolveRequest & { readonly doubt: Doubt | undefined; readonly to
  */
 export const resolveIsolation = async (
   context: IsolationContext,
-  isolation: Environments,
+  environments: Environments,
   asked: ResolveRequest,
 ): Promise<Resolution> => {
   const { codebase, work, signal } = asked
-  const settled = await determineOrigin(context, codebase, work, asked.hints, signal)
-  const request: Settled = { ...asked, ...settled, told: [] }
+  const origin = await determineOrigin(context, codebase, work, asked.hints, signal)
+  const request: RequestWithOrigin = { ...asked, ...origin, earlierNotices: [] }
   const found =
     (await ownEnvironment(context, request)) ??
     (await sameWorkEnvironment(context, request)) ??
     (await linkedEnvironment(context, request)) ??
-    (await adoptExisting(context, isolation, request))
+    (await adoptExisting(context, environments, request))
   const ownMessage = isOwnMessage(work, request.hints)
   if (found === undefined) {
-    const made = await makeOne(context, isolation, request)
+    const made = await recogniseFullDisk(context.worktreesBase, () => makeOne(context, environments, request))
     return made.outcome === 'limit'
       ? made
       : {
           ...made,
           trusted: isTrustedRun(made.environment.trust, ownMessage),
           prShaUsed: made.how === 'created',
-          notices: [...request.told, ...made.notices, ...(await offers(context, request))],
+          notices: [...request.earlierNotices, ...made.notices, ...(await offers(context, request))],
         }
   }
   await touch(context, found.environment)
   const provider = await providerOf(context, found.environment)
   const moved = await provider.followHead(context, codebase, found.environment, work, request.hints, { signal })
   const vouch = await vouchOf(context, request, found.environment, moved)
+  const links = await recordLinks(context, request, found.environment)
   return {
     ...found,
     trusted: vouch.holds && isTrustedRun(found.environment.trust, ownMessage || vouch.covers),
     prShaUsed: request.hints.prSha !== undefined && followsHeadOf(found.environment, work),
-    notices: [...request.told, ...found.notices, ...moved.notices, ...vouch.notices],
+    notices: [
+      ...request.earlierNotices,
+      ...found.notices,
+      ...links,
+      ...pushNotices(request, found.environment),
+      ...moved.notices,
+      ...(found.how === 'conversation' ? [] : headNotices(request, found.environment, moved)),
+      ...vouch.notices,
+    ],
   }
-}
-
-type Vouch = {
-  /** The checkout is what a person vouched for. Also true if nobody had to. */
-  readonly holds: boolean
-  /** Vouching for a pull request's worktree also covers messages about it, until its head moves. */
-  readonly covers: boolean
-  readonly notices: readonly Notice[]
-}
-
-const vouchOf = async (
-  context: IsolationContext,
-  { codebase, work, hints, signal }: Settled,
-  environment: IsolatedEnvironment,
-  moved: FollowedHead,
-): Promise<Vouch> => {
-  const { trust, branch } = environment
-  if (!wasVouchedFor(trust)) return { holds: true, covers: false, notices: [] }
-  const provider = await providerOf(context, environment)
-  const holds = trust === 'vouched' && (await provider.isVouched(context, codebase, environment, { signal }))
-  const asksForHead = !isOwnMessage(work, hints) && isForPullRequest(environment, work)
-  const covers = holds && asksForHead && moved.current
-  if (covers || (holds && !asksForHead) || moved.notices.length > 0) return { holds, covers, notices: [] }
-  const notice: Notice = holds
-    ? { kind: 'run-untrusted', prNumber: work.id, head: hints.prSha }
-    : { kind: 'not-vouched-any-more', branch, why: trust === 'lapsed' ? 'untrusted-run' : 'other-commit' }
-  return { holds, covers, notices: [notice] }
 }
 
 /**
  * A pull request that was our own and is now a fork's (or only shared a tip with a branch of ours) doesn't get the
  * worktree with our files. It does get one that a person linked or vouched for, and runs there untrusted.
  */
-const mayUse = ({ trust, prNumber }: IsolatedEnvironment, { work, hints }: Settled): boolean =>
+const mayUse = ({ trust, prNumber }: IsolatedEnvironment, { work, hints }: RequestWithOrigin): boolean =>
   hints.isForkPR !== true || trust !== 'own' || prNumber !== Number(work.id)
 
+/**
+ * A fork's pull request finds a worktree of ours by no number, alias or not: only a person's link to its own
+ * conversation leads there, or a person who vouched for its own worktree.
+ */
+const mayFind = (environment: IsolatedEnvironment, request: RequestWithOrigin): boolean => {
+  if (request.hints.isForkPR !== true || !isTrusted(environment.trust)) return true
+  return environment.trust !== 'own' && isForPullRequest(environment, request.work)
+}
+
 /** 1. The holder's own. If it is gone, that is recorded and the reference cleared; nothing is deleted. */
-const ownEnvironment = async (context: IsolationContext, request: Settled): Promise<Found | undefined> => {
+const ownEnvironment = async (context: IsolationContext, request: RequestWithOrigin): Promise<Found | undefined> => {
   const { holder, codebase } = request
   if (holder?.environmentId === undefined) return undefined
   const environment = await context.store.environments.get(holder.environmentId)
@@ -112,11 +100,14 @@ const ownEnvironment = async (context: IsolationContext, request: Settled): Prom
 }
 
 /** 2. The active environment of the same work, by its own identity or by an alias. */
-const sameWorkEnvironment = async (context: IsolationContext, request: Settled): Promise<Found | undefined> => {
+const sameWorkEnvironment = async (
+  context: IsolationContext,
+  request: RequestWithOrigin,
+): Promise<Found | undefined> => {
   const { codebase, work } = request
   for (const identity of identities(request)) {
     const environment = await context.store.environments.liveByWork(codebase.id, identity)
-    if (environment === undefined || !mayUse(environment, request)) continue
+    if (environment === undefined || !mayFind(environment, request)) continue
     // `review 7` is the fork PR's environment, not that of a PR working on its own branch.
     if (!sameWork(identity, work) && environment.branch !== `pr-${work.id}-review`) continue
     const usable = await usableRow(context, request, environment)
@@ -125,7 +116,7 @@ const sameWorkEnvironment = async (context: IsolationContext, request: Settled):
   return undefined
 }
 
-const identities = ({ work, hints }: Settled): Work[] => {
+const identities = ({ work, hints }: RequestWithOrigin): Work[] => {
   // A PR of the same repository works on its own branch; a review's tree would not push to it.
   const reviewed = hints.isForkPR !== false || hints.prBranch === undefined
   if (work.type === 'pr' && reviewed) return [work, toWork('review', work.id)]
@@ -137,57 +128,43 @@ const identities = ({ work, hints }: Settled): Work[] => {
  * 3. A linked work's: linked issues, then linked PRs. From then on either identity finds it. An untrusted one is only
  * offered: our own work doesn't move into a stranger's tree because of a link.
  */
-const linkedEnvironment = async (context: IsolationContext, request: Settled): Promise<Found | undefined> => {
+const linkedEnvironment = async (context: IsolationContext, request: RequestWithOrigin): Promise<Found | undefined> => {
   const { codebase, work } = request
   for (const linked of trustedLinks(request)) {
     const known = await context.store.environments.liveByWork(codebase.id, linked)
-    const environment = known && (await usableRow(context, request, known))
+    const environment = known && (await usableRow(context, request, known).catch(unlessBlocked(context)))
     if (environment === undefined || !isTrusted(environment.trust)) continue
     return share(context, request, environment, linked, work)
   }
   return undefined
 }
 
-/** Anybody can write `Fixes #42` in a fork's pull request: such a link is offered, never followed. */
-const trustedLinks = (request: Settled): Work[] => (mayLink(request) ? linkedWorks(request.hints) : [])
-
-const mayLink = ({ work, hints, linkedByHand }: Settled): boolean =>
-  isOwnMessage(work, hints) || (linkedByHand === true && hints.isForkPR !== true)
-
-const linkedWorks = ({ linkedIssues = [], linkedPRs = [] }: IsolationHints): Work[] => [
-  ...linkedIssues.map((number) => toWork('issue', String(number))),
-  ...linkedPRs.map((number) => toWork('pr', String(number))),
-]
-
-/** Links that weren't followed but have an environment to share. */
-const offers = async (context: Pick<IsolationContext, 'store'>, request: Settled): Promise<Notice[]> => {
-  const offered: Notice[] = []
-  for (const linked of linkedWorks(request.hints)) {
-    const environment = await context.store.environments.liveByWork(request.codebase.id, linked)
-    if (environment === undefined) continue
-    const { branch, trust } = environment
-    if (!mayLink(request)) offered.push({ kind: 'link-not-followed', work: linked, branch })
-    else if (!isTrusted(trust)) offered.push(untrustedOffer(linked, branch))
+/** Another work's environment that can't be used keeps no work from its own. */
+const unlessBlocked =
+  ({ log }: Pick<IsolationContext, 'log'>) =>
+  (error: unknown): undefined => {
+    if (!isAppError(error, 'isolation-blocked')) throw error
+    log.warn("another work's worktree could not be used", { error: error.message })
   }
-  return offered
-}
-
-const untrustedOffer = (work: Work, branch: BranchName): Notice => ({ kind: 'untrusted-not-reused', work, branch })
 
 const share = async (
   context: Pick<IsolationContext, 'store' | 'clock'>,
-  { codebase }: Settled,
+  { codebase }: RequestWithOrigin,
   environment: IsolatedEnvironment,
   from: Work,
   work: Work,
 ): Promise<Found> => {
-  await context.store.environments.addAlias(environment.id, codebase.id, work, context.clock())
+  await claimWork(context, codebase, environment, work)
   return { outcome: 'resolved', environment, how: 'linked', notices: [{ kind: 'reused', work: from }] }
 }
 
-/** The requested branch already has an environment, or somebody made a checkout for this work. */
-const findAdoptable = async (context: IsolationContext, request: Settled): Promise<Adoptable | undefined> => {
-  const { codebase, branch } = request
+/**
+ * The branch that it would get already has an environment, or somebody made a checkout for this work. An environment
+ * keeps its branch when its work is moved to another one.
+ */
+const findAdoptable = async (context: IsolationContext, request: RequestWithOrigin): Promise<Adoptable | undefined> => {
+  const { codebase } = request
+  const branch = branchFor(context, request)
   const own = branch === undefined ? undefined : await context.store.environments.liveByBranch(codebase.id, branch)
   if (own !== undefined) return { kind: 'environment', environment: own }
   for (const provider of await allProviders(context)) {
@@ -197,31 +174,39 @@ const findAdoptable = async (context: IsolationContext, request: Settled): Promi
   return undefined
 }
 
+/** The branch that a new one would get: the one asked for, or an issue's or task's usual one. */
+const branchFor = (context: Pick<IsolationContext, 'clock'>, { branch, work }: RequestWithOrigin): string | undefined =>
+  branch ?? (work.type === 'issue' || work.type === 'task' ? branchForWork(work, context.clock()) : undefined)
+
 /** 4. A worktree that a person or another tool made. */
 const adoptExisting = async (
   context: IsolationContext,
-  isolation: Environments,
-  request: Settled,
+  environments: Environments,
+  request: RequestWithOrigin,
 ): Promise<Found | undefined> => {
   const { codebase, work } = request
   const candidate = await findAdoptable(context, request)
   if (candidate === undefined) return undefined
   if (candidate.kind === 'environment') {
-    const environment = await usableRow(context, request, candidate.environment)
-    if (environment === undefined) return undefined
+    const inTheWay = candidate.environment.branch === branchFor(context, request)
+    const isNeeded = inTheWay || work.type === 'pr'
+    const usable = usableRow(context, request, candidate.environment)
+    const environment = await (isNeeded ? usable : usable.catch(unlessBlocked(context)))
+    if (environment === undefined) {
+      // Its directory is gone, but it still has the branch: as the work's own, it is saved and replaced.
+      if (inTheWay && gaveUpItsWork(candidate.environment))
+        await claimWork(context, codebase, candidate.environment, work)
+      return undefined
+    }
     // A person may choose any branch by name; a pull request that names or resembles one may not.
     if (!isTrusted(environment.trust) && request.branch === undefined) {
-      request.told.push(untrustedOffer(environment.work, environment.branch))
+      request.earlierNotices.push(untrustedOffer(environment.work, environment.branch))
       return undefined
     }
     return share(context, request, environment, environment.work, work)
   }
-  const environment = await isolation.adopt(codebase, candidate.path, {
-    work,
-    createdBy: request.createdBy,
-    aliases: trustedLinks(request),
-    forFork: !isOwnMessage(work, request.hints),
-  })
+  const environment = await adoptOrLeave(context, environments, request, candidate.path)
+  if (environment === undefined) return undefined
   const { path, branch, trust } = environment
   const notices: Notice[] = [
     { kind: 'adopted', path, branch },
@@ -230,31 +215,52 @@ const adoptExisting = async (
   return { outcome: 'resolved', environment, how: 'adopted', notices }
 }
 
+/** Its work was moved to another environment, so it only has the task that is named after its branch. */
+const gaveUpItsWork = ({ id, branch, trust, work }: IsolatedEnvironment): boolean =>
+  isTrusted(trust) && tasksOfBranch(branch, id).some((task) => sameWork(task, work))
+
+/** One that was merely suggested and can't be adopted, such as another home's, keeps no work from its own worktree. */
+const adoptOrLeave = async (
+  context: Pick<IsolationContext, 'log'>,
+  environments: Environments,
+  request: RequestWithOrigin,
+  path: string,
+): Promise<IsolatedEnvironment | undefined> => {
+  const { codebase, work, hints, createdBy } = request
+  const forFork = !isOwnMessage(work, hints)
+  try {
+    return await environments.adopt(codebase, path, { work, createdBy, aliases: linksToRemember(request), forFork })
+  } catch (error) {
+    const isSuggested = work.type !== 'pr' && hints.suggestedBranch !== undefined
+    // Git allows longer names of branches than we do.
+    if (!isSuggested || !(isAppError(error, 'not-adoptable') || isAppError(error, 'name-invalid'))) throw error
+    context.log.warn('a suggested worktree could not be adopted', { path, error: error.message })
+    return undefined
+  }
+}
+
 /** 5. Room: remove what is provably merged. 6. Create. */
 const makeOne = async (
   context: IsolationContext,
-  isolation: Environments,
-  request: Settled,
+  environments: Environments,
+  request: RequestWithOrigin,
 ): Promise<Found | Extract<Resolution, { outcome: 'limit' }>> => {
   const { codebase } = request
   const work = await freeIdentity(context, request)
   const fork = work.type === 'pr' && request.hints.isForkPR === true
-  const aliases = [...trustedLinks(request), ...(fork ? [toWork('review', work.id)] : [])]
+  const aliases = [...linksToRemember(request), ...(fork ? [toWork('review', work.id)] : [])]
   const wanted = { ...request, work, aliases }
-  // While git creates files, this reads history.
-  const offer = offerMention(context, codebase, work)
-  let made = await isolation.create(wanted)
+  let made = await environments.create(wanted)
   const cleared: Notice[] = []
-  let stale: StaleBase | undefined
   if (made.outcome === 'limit') {
-    const room = await cleanupToMakeRoom(context, isolation, codebase)
+    const room = await cleanupToMakeRoom(context, environments, codebase)
     cleared.push(...room.notices)
-    stale = room.stale
-    made = room.removed === 0 ? made : await isolation.create(wanted)
+    made = room.removed === 0 ? made : await environments.create(wanted)
+    if (made.outcome === 'limit') {
+      return { outcome: 'limit', report: await limitReport(context, codebase, made, room) }
+    }
   }
   switch (made.outcome) {
-    case 'limit':
-      return { outcome: 'limit', report: await limitReport(context, codebase, made, stale) }
     case 'existing':
       return {
         outcome: 'resolved',
@@ -267,25 +273,28 @@ const makeOne = async (
         outcome: 'resolved',
         environment: made.environment,
         how: 'created',
-        notices: [...cleared, ...made.notices, ...(await offer)],
+        notices: [...cleared, ...made.notices],
       }
   }
 }
 
 /** A pull request that may not use its own worktree is handled as a review. */
-const freeIdentity = async (context: Pick<IsolationContext, 'store'>, request: Settled): Promise<Work> => {
+const freeIdentity = async (context: Pick<IsolationContext, 'store'>, request: RequestWithOrigin): Promise<Work> => {
   const { codebase, work } = request
   const held = await context.store.environments.liveByWork(codebase.id, work)
-  return held === undefined || mayUse(held, request) ? work : toWork('review', work.id)
+  return held === undefined || mayFind(held, request) ? work : toWork('review', work.id)
 }
 
 /** The current row, if the environment is there. Records `missing` or `active` if that changed. */
 const usableRow = async (
   context: IsolationContext,
-  { codebase, signal, told }: Settled,
+  { codebase, signal, earlierNotices }: RequestWithOrigin,
   known: IsolatedEnvironment,
 ): Promise<IsolatedEnvironment | undefined> => {
-  const environment = await waitForOperation(context, codebase, known, { signal, tell: (notice) => told.push(notice) })
+  const environment = await waitForOperation(context, codebase, known, {
+    signal,
+    tell: (notice) => earlierNotices.push(notice),
+  })
   if (environment?.status !== 'active' && environment?.status !== 'missing') return undefined
   const { status, id, branch } = environment
   const presence = await presenceOf(context, codebase, environment)
@@ -294,7 +303,7 @@ const usableRow = async (
       if (status === 'missing') await context.store.environments.transition(id, 'missing', 'active')
       return { ...environment, status: 'active' }
     case 'moved':
-      told.push(...(await followMoves(context, codebase)).map(movedNotice))
+      earlierNotices.push(...(await followMoves(context, codebase)).map(movedNotice))
       return usableAfterMove(context, id)
     case 'missing':
       if (status === 'active') await context.store.environments.transition(id, 'active', 'missing')

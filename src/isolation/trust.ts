@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto'
 import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { Notice } from '../domain/notice.ts'
+import { AppError } from '../domain/errors.ts'
 import { isTrusted, type Trust } from '../domain/trust.ts'
 import type { IsolationContext } from './context.ts'
+import { leaseHolders } from './lease.ts'
 import { providerOf } from './provider-of.ts'
 
 export type Permission =
@@ -58,14 +60,32 @@ export const mayRunScripts = async (
 export const trustRun = async (
   context: IsolationContext,
   codebase: Codebase,
-  { id }: IsolatedEnvironment,
+  { id, branch }: IsolatedEnvironment,
   { trusted, signal }: { readonly trusted: boolean; readonly signal: AbortSignal },
 ): Promise<boolean> => {
+  // Before the row is read: the trust is recorded before its lease ends.
+  await assertNotBeingTrusted(context, { id, branch })
   const environment = await context.store.environments.get(id)
   if (environment === undefined || !isTrusted(environment.trust)) return false
   if (environment.trust === 'own') return trusted
   const provider = await providerOf(context, environment)
   if (trusted && (await provider.isVouched(context, codebase, environment, { signal }))) return true
-  await context.store.environments.update(id, { trust: 'lapsed', vouchedSha: undefined })
+  await context.store.environments.update(id, { trust: 'lapsed', vouchedSha: undefined, vouchedLog: undefined })
   return false
+}
+
+/** The purpose of the lease that `worktree trust` holds while setup runs. */
+export const trustPurpose = 'setting up a trusted worktree'
+
+/** A run would change what is being vouched for. Each holds its lease first, so one of them sees the other. */
+const assertNotBeingTrusted = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  { id, branch }: Pick<IsolatedEnvironment, 'id' | 'branch'>,
+): Promise<void> => {
+  const leases = (await leaseHolders(context, [id])).get(id) ?? []
+  const other = leases.find(({ lease, liveness }) => liveness !== 'dead' && lease.purpose === trustPurpose)
+  if (other === undefined) return
+  throw new AppError('busy', `another command is trusting ${branch} (process ${other.lease.holder.pid})`, {
+    remedy: 'try again when it has finished',
+  })
 }

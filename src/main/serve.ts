@@ -118,7 +118,8 @@ const run = async (
     },
     options,
   )
-  agentsUrl = localUrl(server.url)
+  const ownUrl = localUrl(server.url)
+  agentsUrl = ownUrl
   // Start only once we have the port: a failed start leaves all messages to the next one.
   await engine.conversations.start().catch(async (error: unknown) => {
     await server.stop(0)
@@ -133,7 +134,7 @@ const run = async (
     keepSpares: workplace.keepSpares,
     onReport: (codebase, report) => announce(engine, codebase, report),
   })
-  writeServerRecord(context.home, { url: server.url, process: context.self, startedAt: context.clock() })
+  writeServerRecord(context.home, { url: ownUrl, process: context.self, startedAt: context.clock() })
   ready = true
   schedule.start()
   started({

@@ -19,7 +19,7 @@ export type KillOutcome =
   | { readonly outcome: 'survivors'; readonly identities: readonly ProcessIdentity[] }
 
 export type KillOptions = {
-  /** Time to exit after SIGTERM */
+  /** Time to exit after SIGTERM; 0: SIGKILL at once, for what would delete files on SIGTERM */
   readonly graceMs: number
   readonly clock: Clock
   /** Time to die after SIGKILL (slow in a disk wait) */
@@ -111,8 +111,10 @@ export const killAll = async (target: KillTarget, options: KillOptions): Promise
     complete && fresh.length === 0 && !(await isAnyAlive())
 
   if (await isDone(await rescan())) return { outcome: 'dead' }
-  await signalAll(living.values(), 'SIGTERM')
-  await untilFalse(isAnyAlive, graceMs, clock)
+  if (graceMs > 0) {
+    await signalAll(living.values(), 'SIGTERM')
+    await untilFalse(isAnyAlive, graceMs, clock)
+  }
   // Look again as long as anything new appears: a trap or a supervisor may have started it.
   for (let round = 0; ; round += 1) {
     if (await isDone(await rescan())) return { outcome: 'dead' }

@@ -23,6 +23,8 @@ export type RunRequest = {
   readonly work: Work
   readonly hints: IsolationHints
   readonly prompt: string
+  /** What the user said, if nothing was said before. */
+  readonly firstMessage?: string
   /** Context for the agent beside the prompt. */
   readonly context: string | undefined
   readonly rules: AgentRules
@@ -47,6 +49,8 @@ export type RunAddress = { readonly platform: string; readonly conversationId: s
 export type RunHolder = Holder & {
   /** For leases and logs. */
   readonly name: string
+  /** Its environments are its user's own. */
+  readonly persistent?: boolean
 }
 
 /**
@@ -86,7 +90,11 @@ export type RunResult =
   /** The codebase is at its environment limit. */
   | { readonly outcome: 'limit'; readonly report: LimitReport }
   | { readonly outcome: 'over-budget'; readonly reached: BudgetReached }
-  | (Omit<AgentResult, 'usage'> & RunEnd)
+  | (Omit<AgentResult, 'usage'> &
+      RunEnd & {
+        /** The agent was to continue its session, and couldn't. */
+        readonly sessionLost: boolean
+      })
 
 /** What remains and what changed after the agent ended. */
 export type RunEnd = {

@@ -15,7 +15,7 @@ import { budgetReached, recordUsage } from './budget.ts'
 import type { RunsContext } from './context.ts'
 import { releaseLease } from './release-lease.ts'
 import { interruptionOf } from './interruption.ts'
-import { type Workspace, workspaceFor } from './workspace.ts'
+import { orNotIsolated, type Workspace, workspaceFor } from './workspace.ts'
 import type { RunEnd, RunRequest, RunResult } from './request.ts'
 import { sessionFor } from './sessions.ts'
 import { watchRun } from './watch.ts'
@@ -29,7 +29,10 @@ export const runAgent = async (context: RunsContext, asked: RunRequest): Promise
   const { isolation } = context
   const reached = await budgetReached(isolation, asked.holder)
   if (reached !== undefined) return { outcome: 'over-budget', reached }
-  const request = { ...asked, codebase: await presentCodebase(isolation, asked.codebase) }
+  const request = {
+    ...asked,
+    codebase: await orNotIsolated(asked.codebase, () => presentCodebase(isolation, asked.codebase)),
+  }
   const { agent } = await chooseAgent({
     agents: context.agents,
     wanted: request.agent,
@@ -43,7 +46,9 @@ export const runAgent = async (context: RunsContext, asked: RunRequest): Promise
   if (environment === undefined) return inPlace(context, request, agent, place)
   return inTurn(context, request, environment, async () => {
     const { codebase, signal } = request
-    const trusted = await trustRun(isolation, codebase, environment, { trusted: place.trusted, signal })
+    const trusted = await orNotIsolated(codebase, () =>
+      trustRun(isolation, codebase, environment, { trusted: place.trusted, signal }),
+    )
     return inPlace(context, request, agent, { ...place, trusted })
   })
 }
@@ -58,7 +63,9 @@ const inTurn = async (
   const done = await turns.take(environment.id, signal, (wait) => reporter.busy(environment, wait))
   try {
     const purpose = `agent run for ${holder.name}`.slice(0, 200)
-    const lease = await acquireLease(isolation, codebase, environment, { purpose, signal })
+    const lease = await orNotIsolated(codebase, () =>
+      acquireLease(isolation, codebase, environment, { purpose, signal }),
+    )
     try {
       await isolation.failpoint('run.leased')
       return await work()
@@ -116,7 +123,8 @@ const inPlace = async (
     await isolation.failpoint('run.ended')
     const end = await watched.end()
     reporter.left(end.left)
-    return ended(context, request, { result, end, session, environment: place.environment })
+    const sessionLost = events.isSessionLost()
+    return ended(context, request, { result, end, session, sessionLost, environment: place.environment })
   } catch (error) {
     reporter.left(await watched.leave())
     throw error
@@ -128,10 +136,16 @@ const listener = (
   { isolation, redact }: RunsContext,
   session: Session,
   reporter: RunRequest['reporter'],
-): { readonly emit: (event: AgentEvent) => void; readonly saved: () => Promise<void> } => {
+): {
+  readonly emit: (event: AgentEvent) => void
+  readonly saved: () => Promise<void>
+  readonly isSessionLost: () => boolean
+} => {
   let saving = Promise.resolve()
+  let isSessionLost = false
   return {
     saved: () => saving,
+    isSessionLost: () => isSessionLost,
     emit: (event) => {
       switch (event.type) {
         case 'session':
@@ -143,6 +157,10 @@ const listener = (
             // The next run starts a new session; don't lose this one's reply.
             .catch((error: unknown) => isolation.log.warn('a session could not be recorded', { error }))
           return
+        case 'session-lost':
+          // An agent that can never resume would say so with every reply: only where it was expected to, in a new directory.
+          isSessionLost = event.why === 'unknown' || session.lastUsedAt === session.startedAt
+          return reporter.event({ type: 'tool', line: "couldn't resume its session: started a new one" })
         // Agents redact secrets themselves, where chunks may split them; this is a safety net.
         case 'text':
           return reporter.event({ type: 'text', text: redact(event.text) })
@@ -175,6 +193,7 @@ const ended = (
   { holder }: RunRequest,
   run: {
     readonly result: AgentResult
+    readonly sessionLost: boolean
     readonly end: RunEnd
     readonly session: Session
     readonly environment: IsolatedEnvironment | undefined
@@ -184,6 +203,7 @@ const ended = (
   return {
     ...result,
     ...run.end,
+    sessionLost: run.sessionLost,
     record: async (store: Store) => {
       await run.end.record(store)
       const now = isolation.clock()

@@ -1,4 +1,5 @@
-import type { IsolatedEnvironment } from '../domain/environment.ts'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { NotIsolatedError, toAppError } from '../domain/errors.ts'
 import type { Launch } from '../domain/program.ts'
 import { isOwnMessage, isTrusted } from '../domain/trust.ts'
 import type { IsolationContext } from '../isolation/context.ts'
@@ -47,22 +48,29 @@ const readOnlyWorkspace = async (
 
 const isolatedWorkspace = async (
   { isolation, environments }: RunsContext,
-  { codebase, work, hints, holder, reportTo, reporter, signal }: RunRequest,
+  { codebase, work, hints, firstMessage, holder, reportTo, reporter, signal }: RunRequest,
 ): Promise<Workspace | { readonly outcome: 'limit'; readonly report: LimitReport }> => {
-  const resolution = await resolveIsolation(isolation, await environments(), {
-    codebase,
-    work,
-    hints,
-    holder,
-    createdBy: reportTo.platform,
-    signal,
-  })
+  const { persistent = false } = holder
+  const first = firstMessage === undefined ? {} : { firstMessage }
+  const request = { codebase, work, hints, ...first, holder, createdBy: reportTo.platform, persistent, signal }
+  const resolution = await orNotIsolated(codebase, async () =>
+    resolveIsolation(isolation, await environments(), request),
+  )
   if (resolution.outcome === 'limit') return resolution
   const { environment, trusted } = resolution
   const isNew = holder.environmentId !== environment.id
   await isolation.store.transaction((store) => reporter.placed(store, { ...resolution, isNew }))
   reporter.committed()
   return { ...(await workspaceIn(isolation, environment)), trusted }
+}
+
+/** Whatever goes wrong before the agent starts in its environment: the user is told that nothing was run. */
+export const orNotIsolated = async <T>({ name }: Pick<Codebase, 'name'>, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work()
+  } catch (error) {
+    throw new NotIsolatedError(toAppError(error), name)
+  }
 }
 
 const workspaceIn = async (

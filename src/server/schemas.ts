@@ -118,6 +118,8 @@ const environmentShape = {
 
 export const environmentAnswer = z.object(environmentShape).openapi('Environment')
 
+const reason = z.object({ gate: z.string(), answer: z.string(), detail: z.string() })
+
 /** The git facts are present only when a codebase was named. */
 export const listedAnswer = z
   .object({
@@ -126,14 +128,18 @@ export const listedAnswer = z
     dirty: z.boolean().nullable().optional(),
     ahead: z.number().nullable().optional(),
     behind: z.number().nullable().optional(),
-    merged: z.object({ value: z.boolean().nullable(), proof: z.string().nullable() }).optional(),
+    merged: z
+      .object({ value: z.boolean().nullable(), proof: z.string().nullable(), pullRequest: z.number().optional() })
+      .optional(),
     lastActivityAt: time.optional(),
     conversations: z.array(z.string()).optional(),
     inUse: z.boolean().optional(),
+    cleanup: z
+      .object({ why: z.enum(['merged', 'stale']), heldBy: z.array(reason) })
+      .nullable()
+      .optional(),
   })
   .openapi('ListedEnvironment')
-
-const reason = z.object({ gate: z.string(), answer: z.string(), detail: z.string() })
 
 export const errorBody = z
   .object({

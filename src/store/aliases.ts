@@ -1,13 +1,14 @@
 import type { Kysely } from 'kysely'
+import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { type EnvironmentId, toEnvironmentId } from '../domain/names.ts'
-import type { Work } from '../domain/work.ts'
+import { sameWork, tasksOfBranch, type Work } from '../domain/work.ts'
 import { lockCodebase } from './codebases.ts'
 import { type Engine, inTransaction } from './engine.ts'
-import { isLive, workOf } from './environments/rows.ts'
-import type { EnvironmentStore } from './store.ts'
+import { fromRow, isLive, workOf } from './environments/rows.ts'
+import type { EnvironmentStore } from './environments/store.ts'
 import type { Tables } from './tables.ts'
 
-type AliasStore = Pick<EnvironmentStore, 'addAlias' | 'aliases' | 'aliasesOf' | 'dropAliases'>
+type AliasStore = Pick<EnvironmentStore, 'addAlias' | 'moveWork' | 'aliases' | 'aliasesOf' | 'dropAliases'>
 
 /** Other works under which an environment is found. */
 export const aliasStore = (db: Kysely<Tables>, engine: Engine): AliasStore => {
@@ -38,6 +39,16 @@ export const aliasStore = (db: Kysely<Tables>, engine: Engine): AliasStore => {
         await replaceAlias(transaction, id, codebaseId, work, at)
         return true
       }),
+    moveWork: (id, codebaseId, work, at) =>
+      inTransaction(db, async (transaction) => {
+        await lockCodebase(transaction, engine, codebaseId)
+        if (!(await isLiveEnvironment(transaction, id, codebaseId))) return { outcome: 'gone' }
+        const holder = await liveHolder(transaction, codebaseId, work)
+        if (holder === id) return { outcome: 'already-there' }
+        const from = holder === undefined ? undefined : await giveUp(transaction, holder, codebaseId, work)
+        await replaceAlias(transaction, id, codebaseId, work, at)
+        return { outcome: 'moved', from }
+      }),
     aliases: async (id) => (await aliasesOf([id])).get(id) ?? [],
     aliasesOf,
     dropAliases: async (id) => {
@@ -64,6 +75,18 @@ const liveHolder = async (db: Kysely<Tables>, codebaseId: string, work: Work): P
   return other?.id
 }
 
+/** An alias is replaced by the new one; a work of its own becomes a task. Returns the environment as it is then. */
+const giveUp = async (db: Kysely<Tables>, id: string, codebaseId: string, work: Work): Promise<IsolatedEnvironment> => {
+  const row = await db.selectFrom('environments').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+  const environment = fromRow(row)
+  if (!sameWork(environment.work, work)) return environment
+  const [task, another] = tasksOfBranch(environment.branch, id)
+  const own = (await liveHolder(db, codebaseId, task)) === undefined ? task : another
+  const set = { work_type: own.type, work_id: own.id }
+  await db.updateTable('environments').set(set).where('id', '=', id).execute()
+  return { ...environment, work: own }
+}
+
 const isLiveEnvironment = async (db: Kysely<Tables>, id: string, codebaseId: string): Promise<boolean> => {
   const row = await db
     .selectFrom('environments')
@@ -75,7 +98,7 @@ const isLiveEnvironment = async (db: Kysely<Tables>, id: string, codebaseId: str
   return row !== undefined
 }
 
-/** An existing row can only be a dead environment's, left by a crash, so overwrite it. */
+/** An existing row is one that is being moved, or a dead environment's, left by a crash: overwrite it. */
 const replaceAlias = async (
   db: Kysely<Tables>,
   id: string,

@@ -9,6 +9,7 @@ import { inboxStore } from './inbox/inbox.ts'
 import { journalStore } from './journal.ts'
 import { leaseStore } from './leases.ts'
 import { mergeAnswerStore } from './merge-answers.ts'
+import { mergedPullRequestStore } from './merged-pull-requests.ts'
 import { outboxStore } from './outbox.ts'
 import { pageSessionStore } from './page-sessions.ts'
 import { portStore } from './ports.ts'
@@ -25,7 +26,7 @@ export const buildStore = (db: Kysely<Tables>, engine: Engine, ends: Pick<Databa
     engine: engine.name,
     codebases: codebaseStore(db, engine),
     environments: environmentStore(db, engine),
-    conversations: conversationStore(db),
+    conversations: conversationStore(db, engine),
     sessions: sessionStore(db, engine),
     inbox: inboxStore(db, engine),
     outbox: outboxStore(db),
@@ -35,6 +36,7 @@ export const buildStore = (db: Kysely<Tables>, engine: Engine, ends: Pick<Databa
     spares: spareStore(db),
     ports: portStore(db),
     mergeAnswers: mergeAnswerStore(db),
+    mergedPullRequests: mergedPullRequestStore(db),
     events: eventStore(db),
     usage: usageStore(db),
     runWatches: runWatchStore(db),

@@ -86,6 +86,7 @@ const patchColumns = {
   remote: 'remote',
   remoteUrl: 'remote_url',
   baseBranch: 'base_branch',
+  base: 'base',
   github: 'github',
   defaultAgent: 'default_agent',
   trustedConfig: 'trusted_config',
@@ -112,6 +113,7 @@ const toRow = (codebase: Codebase): CodebaseRow => ({
   cloned: toFlag(codebase.cloned),
   trusted_config: orNull(codebase.trustedConfig),
   fetched_at: orNull(codebase.fetchedAt),
+  base: orNull(codebase.base),
   created_at: codebase.createdAt,
 })
 
@@ -130,5 +132,6 @@ const fromRow = (row: CodebaseRow): Codebase => ({
   cloned: fromFlag(row.cloned),
   trustedConfig: orUndefined(row.trusted_config),
   fetchedAt: orUndefined(row.fetched_at),
+  base: orUndefined(row.base),
   createdAt: row.created_at,
 })

@@ -1,10 +1,12 @@
 import type { Kysely } from 'kysely'
 import { toCodebaseId, toEnvironmentId } from '../domain/names.ts'
+import type { WorkType } from '../domain/work.ts'
+import { type Engine, inTransaction } from './engine.ts'
 import { fromFlag, orNull, orUndefined, patchedColumns, toFlag } from './rows.ts'
-import type { Conversation, ConversationStore } from './store.ts'
+import type { Conversation, ConversationPatch, ConversationStore } from './store.ts'
 import type { ConversationRow, Tables } from './tables.ts'
 
-export const conversationStore = (db: Kysely<Tables>): ConversationStore => {
+export const conversationStore = (db: Kysely<Tables>, engine: Pick<Engine, 'isUniqueViolation'>): ConversationStore => {
   const find: ConversationStore['find'] = async (platform, conversationId) => {
     const row = await db
       .selectFrom('conversations')
@@ -16,22 +18,59 @@ export const conversationStore = (db: Kysely<Tables>): ConversationStore => {
   }
   return {
     find,
+    findImported: async (platform, importedAs) => {
+      const row = await db
+        .selectFrom('conversations')
+        .selectAll()
+        .where('platform', '=', platform)
+        .where('imported_as', '=', importedAs)
+        .executeTakeFirst()
+      return row === undefined ? undefined : fromRow(row)
+    },
+    renameImported: async ({ platform, conversationId }, importedAs) => {
+      if ((await find(platform, conversationId)) !== undefined) return undefined
+      const renamed = db
+        .updateTable('conversations')
+        .set({ conversation_id: conversationId })
+        .where('platform', '=', platform)
+        .where('imported_as', '=', importedAs)
+        .where('conversation_id', '=', importedAs)
+        .returningAll()
+      try {
+        const row = await renamed.executeTakeFirst()
+        return row === undefined ? undefined : fromRow(row)
+      } catch (error) {
+        // Another message of the same thread was faster.
+        if (engine.isUniqueViolation(error)) return undefined
+        throw error
+      }
+    },
     ensure: async (conversation) => {
       const known = await find(conversation.platform, conversation.conversationId)
       if (known !== undefined) return known
-      await db
-        .insertInto('conversations')
-        .values(toRow(conversation))
-        .onConflict((conflict) => conflict.columns(['platform', 'conversation_id']).doNothing())
-        .execute()
+      await inTransaction(db, async (transaction) => {
+        const { numInsertedOrUpdatedRows } = await transaction
+          .insertInto('conversations')
+          .values(toRow(conversation))
+          .onConflict((conflict) => conflict.columns(['platform', 'conversation_id']).doNothing())
+          .executeTakeFirst()
+        if (numInsertedOrUpdatedRows === 1n) await markPersistent(transaction, conversation)
+      })
       return (await find(conversation.platform, conversation.conversationId)) ?? conversation
     },
     update: async (id, patch) => {
       const set = {
-        ...patchedColumns<Parameters<ConversationStore['update']>[1], ConversationRow>(patch, patchColumns),
+        ...patchedColumns<Omit<ConversationPatch, 'work'>, ConversationRow>(patch, patchColumns),
         ...(patch.codebaseId !== undefined && { former_codebase_id: null, former_codebase_name: null }),
+        ...(patch.work !== undefined && { work_type: patch.work.type, work_id: patch.work.id }),
       }
-      if (Object.keys(set).length > 0) await db.updateTable('conversations').set(set).where('id', '=', id).execute()
+      if (Object.keys(set).length === 0) return
+      await inTransaction(db, async (transaction) => {
+        // The environment first, as a removal does, so that the two never wait for each other.
+        await markPersistent(transaction, { id, environmentId: patch.environmentId })
+        if (patch.codebaseId !== undefined) await forgetWorkElsewhere(transaction, id, patch.codebaseId)
+        await transaction.updateTable('conversations').set(set).where('id', '=', id).execute()
+      })
     },
     get: async (id) => {
       const row = await db.selectFrom('conversations').selectAll().where('id', '=', id).executeTakeFirst()
@@ -58,7 +97,48 @@ export const conversationStore = (db: Kysely<Tables>): ConversationStore => {
       // As they were before the update.
       return rows.map((row) => fromRow({ ...row, environment_id: id }))
     },
+    tellOnce: async (conversation, notice, at) => {
+      const result = await db
+        .insertInto('told')
+        .values({ conversation, notice, told_at: at })
+        .onConflict((conflict) => conflict.columns(['conversation', 'notice']).doNothing())
+        .executeTakeFirst()
+      return result.numInsertedOrUpdatedRows === 1n
+    },
   }
+}
+
+/** With the reference, since the conversation may work elsewhere later, and the environment stays its user's. */
+const markPersistent = async (
+  db: Kysely<Tables>,
+  { id, environmentId }: Pick<Conversation, 'id' | 'environmentId'>,
+): Promise<void> => {
+  if (environmentId === undefined) return
+  await db
+    .updateTable('environments')
+    .set({ persistent: 1 })
+    .where('id', '=', environmentId)
+    .where('persistent', '=', 0)
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('conversations')
+          .select('conversations.id')
+          .where('conversations.id', '=', id)
+          .where('conversations.persistent', '=', 1),
+      ),
+    )
+    .execute()
+}
+
+/** Numbers are a repository's: issue 42 of the previous one isn't issue 42 of this one. */
+const forgetWorkElsewhere = async (db: Kysely<Tables>, id: string, codebaseId: string): Promise<void> => {
+  await db
+    .updateTable('conversations')
+    .set({ work_type: null, work_id: null })
+    .where('id', '=', id)
+    .where((eb) => eb(eb.fn.coalesce('codebase_id', 'former_codebase_id'), '!=', codebaseId))
+    .execute()
 }
 
 const patchColumns = {
@@ -79,9 +159,12 @@ const toRow = (conversation: Conversation): ConversationRow => ({
   environment_id: orNull(conversation.environmentId),
   persistent: toFlag(conversation.persistent),
   agent: orNull(conversation.agent),
+  imported_as: orNull(conversation.importedAs),
   last_activity_at: conversation.lastActivityAt,
   closed_at: orNull(conversation.closedAt),
   created_at: conversation.createdAt,
+  work_type: conversation.work?.type ?? null,
+  work_id: conversation.work?.id ?? null,
 })
 
 const fromRow = (row: ConversationRow): Conversation => ({
@@ -95,7 +178,9 @@ const fromRow = (row: ConversationRow): Conversation => ({
   environmentId: row.environment_id === null ? undefined : toEnvironmentId(row.environment_id),
   persistent: fromFlag(row.persistent),
   agent: orUndefined(row.agent),
+  ...(row.imported_as !== null && { importedAs: row.imported_as }),
   lastActivityAt: row.last_activity_at,
   closedAt: orUndefined(row.closed_at),
   createdAt: row.created_at,
+  ...(row.work_type !== null && row.work_id !== null && { work: { type: row.work_type as WorkType, id: row.work_id } }),
 })

@@ -12,6 +12,10 @@ import * as trust from './migrations/0008-trust.ts'
 import * as formerCodebase from './migrations/0009-former-codebase.ts'
 import * as watchedTime from './migrations/0010-watched-time.ts'
 import * as vouchedCommit from './migrations/0011-vouched-commit.ts'
+import * as vouchedLog from './migrations/0012-vouched-log.ts'
+import * as mergedPullRequests from './migrations/0013-merged-pull-requests.ts'
+import * as sharing from './migrations/0014-sharing.ts'
+import * as imported from './migrations/0015-imported.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -33,6 +37,10 @@ const migrations: readonly Migration[] = [
   { number: 9, name: 'former-codebase', up: formerCodebase.up },
   { number: 10, name: 'watched-time', up: watchedTime.up },
   { number: 11, name: 'vouched-commit', up: vouchedCommit.up },
+  { number: 12, name: 'vouched-log', up: vouchedLog.up },
+  { number: 13, name: 'merged-pull-requests', up: mergedPullRequests.up },
+  { number: 14, name: 'sharing', up: sharing.up },
+  { number: 15, name: 'imported', up: imported.up },
 ]
 
 /** One cheap read if nothing is pending; otherwise each migration in its own transaction, under a lock. */

@@ -2,15 +2,17 @@
  * What is stored. In and out: typed records, each change in one transaction. One implementation for SQLite and
  * PostgreSQL.
  */
-import type { Codebase, EnvironmentStatus, IsolatedEnvironment } from '../domain/environment.ts'
+import type { Codebase } from '../domain/environment.ts'
 import type { AppError } from '../domain/errors.ts'
 import type { CodebaseId, EnvironmentId, Sha } from '../domain/names.ts'
 import type { ConversationKey, IncomingMessage, Lane, MessageState, ReplyState, Role } from '../domain/message.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import type { Work } from '../domain/work.ts'
+import type { EnvironmentStore } from './environments/store.ts'
 import type { GitSnapshotStore } from './git-snapshots.ts'
 import type { MergeAnswerStore } from './merge-answers.ts'
+import type { MergedPullRequestStore } from './merged-pull-requests.ts'
 import type { PageSessionStore } from './page-sessions.ts'
 import type { PortStore } from './ports.ts'
 import type { RunWatchStore } from './run-watches.ts'
@@ -33,6 +35,7 @@ export type Store = {
   readonly spares: SpareStore
   readonly ports: PortStore
   readonly mergeAnswers: MergeAnswerStore
+  readonly mergedPullRequests: MergedPullRequestStore
   readonly events: EventStore
   readonly usage: UsageStore
   readonly runWatches: RunWatchStore
@@ -61,46 +64,6 @@ export type CodebaseStore = {
   remove(id: CodebaseId): Promise<void>
 }
 
-export type InsertOutcome =
-  | { readonly outcome: 'inserted' }
-  /** Another live environment has the same work, branch or path. */
-  | { readonly outcome: 'conflict'; readonly on: 'work' | 'branch' | 'path' }
-  /** `active` counts the codebase's creating, active and removing ones. */
-  | { readonly outcome: 'limit'; readonly active: number }
-
-/** Status has its own transitions; the other omitted fields never change. */
-export type EnvironmentPatch = Partial<
-  Omit<IsolatedEnvironment, 'id' | 'host' | 'codebaseId' | 'work' | 'provider' | 'status' | 'createdBy' | 'createdAt'>
->
-
-export type EnvironmentStore = {
-  /** Count and insert are one transaction, so the limit holds across processes. `undefined`: no limit. */
-  insert(environment: IsolatedEnvironment, limit: number | undefined): Promise<InsertOutcome>
-  get(id: EnvironmentId): Promise<IsolatedEnvironment | undefined>
-  /** The live environment of a work, directly or by an alias. One statement. */
-  liveByWork(codebaseId: CodebaseId, work: Work): Promise<IsolatedEnvironment | undefined>
-  liveByBranch(codebaseId: CodebaseId, branch: string): Promise<IsolatedEnvironment | undefined>
-  liveByPath(host: string, path: string): Promise<IsolatedEnvironment | undefined>
-  live(codebaseId: CodebaseId): Promise<IsolatedEnvironment[]>
-  /** Those that nobody has proven or vouched for, including removed and released ones. */
-  unproven(codebaseId: CodebaseId): Promise<IsolatedEnvironment[]>
-  update(id: EnvironmentId, patch: EnvironmentPatch): Promise<void>
-  /** Checked against the transition table; false if the row is no longer `from` (someone else was faster). */
-  transition(
-    id: EnvironmentId,
-    from: EnvironmentStatus,
-    to: EnvironmentStatus,
-    patch?: EnvironmentPatch,
-  ): Promise<boolean>
-  /** Deletes the row of an undone creation; only if it is `creating`. */
-  deleteCreating(id: EnvironmentId): Promise<void>
-  addAlias(id: EnvironmentId, codebaseId: CodebaseId, work: Work, at: number): Promise<boolean>
-  aliases(id: EnvironmentId): Promise<Work[]>
-  aliasesOf(ids: readonly EnvironmentId[]): Promise<Map<EnvironmentId, Work[]>>
-  /** Aliases go with their environment, so the work can be resumed elsewhere. */
-  dropAliases(id: EnvironmentId): Promise<void>
-}
-
 /** `conversationId` is the platform's id; (platform, conversationId) is unique. */
 export type Conversation = {
   readonly id: string
@@ -114,19 +77,30 @@ export type Conversation = {
   readonly persistent: boolean
   /** The agent used here (default: the codebase's, else the configured one). */
   readonly agent: string | undefined
+  /** Its ID in the tool that it was imported from, where that may be another. */
+  readonly importedAs?: string
   readonly lastActivityAt: number
   readonly closedAt: number | undefined
   readonly createdAt: number
+  /** The issue or pull request it is about, from its latest message; undefined for a thread. */
+  readonly work?: Work
 }
+
+export type ConversationPatch = Partial<
+  Pick<Conversation, 'codebaseId' | 'environmentId' | 'agent' | 'lastActivityAt' | 'closedAt' | 'work'>
+>
 
 export type ConversationStore = {
   /** Creates it or returns the existing one. */
   ensure(conversation: Conversation): Promise<Conversation>
   find(platform: string, conversationId: string): Promise<Conversation | undefined>
-  update(
-    id: string,
-    patch: Partial<Pick<Conversation, 'codebaseId' | 'environmentId' | 'agent' | 'lastActivityAt' | 'closedAt'>>,
-  ): Promise<void>
+  findImported(platform: string, importedAs: string): Promise<Conversation | undefined>
+  /**
+   * Gives an imported conversation the ID that its platform uses here. Returns it as it is now; undefined if there is
+   * none, or if that ID is taken.
+   */
+  renameImported(key: ConversationKey, importedAs: string): Promise<Conversation | undefined>
+  update(id: string, patch: ConversationPatch): Promise<void>
   get(id: string): Promise<Conversation | undefined>
   /** Most recently active first. */
   recent(filter: { platform?: string; codebaseId?: CodebaseId; limit: number }): Promise<Conversation[]>
@@ -134,6 +108,8 @@ export type ConversationStore = {
   ofEnvironments(ids: readonly EnvironmentId[]): Promise<Conversation[]>
   /** Detaches every conversation from this environment and returns them. */
   detachEnvironment(id: EnvironmentId): Promise<Conversation[]>
+  /** False if this conversation was told before. */
+  tellOnce(id: string, notice: string, at: number): Promise<boolean>
 }
 
 /** An agent's resumable context in one conversation. At most one per conversation is live. */
@@ -188,6 +164,9 @@ export type ClaimRequest = {
   readonly platforms?: readonly string[]
 }
 
+/** What a conversation began with. `title`: its name on the platform. */
+export type Opening = ConversationKey & { readonly text: string; readonly title: string | undefined }
+
 export type InboxStore = {
   /** In one durable transaction; returns the new ids. Skips a known (platform, deliveryId). */
   accept(
@@ -214,6 +193,8 @@ export type InboxStore = {
   pending(conversations: readonly ConversationKey[]): Promise<ConversationKey[]>
   /** The latest, in order of acceptance. */
   ofConversation(conversation: ConversationKey, limit: number): Promise<InboxMessage[]>
+  /** What each began with, apart from commands; those that are still there. */
+  firstTexts(conversations: readonly ConversationKey[]): Promise<Opening[]>
   /** Deletes done messages accepted before this time; until then a delivery id is recognized. */
   deleteDone(before: number): Promise<number>
 }

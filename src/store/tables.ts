@@ -9,6 +9,7 @@ export type Tables = {
   environments: EnvironmentRow
   environment_aliases: AliasRow
   conversations: ConversationRow
+  told: ToldRow
   sessions: SessionRow
   inbox: InboxRow
   outbox: OutboxRow
@@ -20,6 +21,7 @@ export type Tables = {
   ports: PortRow
   page_sessions: PageSessionRow
   merge_answers: MergeAnswerRow
+  merged_pull_requests: MergedPullRequestRow
   events: EventTableRow
   usage: UsageTableRow
   budget_raises: BudgetRaiseRow
@@ -44,6 +46,7 @@ export type CodebaseRow = {
   cloned: number
   trusted_config: string | null
   fetched_at: number | null
+  base: string | null
   created_at: number
 }
 
@@ -67,8 +70,11 @@ export type EnvironmentRow = {
   base_branch: string | null
   trust: string
   vouched_sha: string | null
+  vouched_log: string | null
+  removed_tip: string | null
   pr_number: number | null
   pr_branch: string | null
+  persistent: number
 }
 
 export type AliasRow = {
@@ -89,10 +95,15 @@ export type ConversationRow = {
   environment_id: string | null
   persistent: number
   agent: string | null
+  imported_as: string | null
   last_activity_at: number
   closed_at: number | null
   created_at: number
+  work_type: string | null
+  work_id: string | null
 }
+
+export type ToldRow = { conversation: string; notice: string; told_at: number }
 
 export type SessionRow = {
   id: string
@@ -208,6 +219,17 @@ export type PortRow = {
   environment_id: string
   name: string
   created_at: number
+}
+
+export type MergedPullRequestRow = {
+  codebase_id: string
+  forge: string
+  repository: string
+  number: number
+  head_sha: string
+  merge_commit: string
+  base_branch: string
+  learned_at: number
 }
 
 export type MergeAnswerRow = {

@@ -79,13 +79,25 @@ test('the next message goes on in the same session: the model sees the earlier t
   expect((await tell(agent, stage)).session).not.toBe(first.session)
 })
 
+test('the session goes on in another worktree of the repository, as after /worktree create', async () => {
+  const { url, asked } = await model(inTurn({ say: 'The answer is 42.' }))
+  const agent = claudeAt(url, stage)
+  const first = await tell(agent, stage, { prompt: 'remember the word heron' })
+  const { path: directory } = stage.repo.worktree('another', '-b', 'another')
+  const second = await tell(agent, stage, { prompt: 'which word was it?', session: first.session, directory })
+  expect(second.outcome).toBe('done')
+  expect(second.events).not.toContainEqual(expect.objectContaining({ type: 'session-lost' }))
+  expect(asked.at(-1)?.whole).toContain('remember the word heron')
+})
+
 test('a session that is not there any more begins anew, and says so', async () => {
   const { url, asked } = await model(inTurn({ say: 'Hello.' }))
   const session = '00000000-0000-4000-8000-000000000000'
   const told = await tell(claudeAt(url, stage), stage, { session })
   expect(told).toMatchObject({ outcome: 'done', text: 'Hello.' })
   expect(told.session).not.toBe(session)
-  expect(told.lines).toEqual([expect.stringContaining('started a new session')])
+  expect(told.lines).toEqual([])
+  expect(told.events).toContainEqual({ type: 'session-lost', why: 'unknown' })
   expect(asked).toHaveLength(1)
   // what is no id never becomes an option of the program
   expect(await tell(claudeAt(url, stage), stage, { session: '--help' })).toMatchObject({ outcome: 'done' })

@@ -95,13 +95,25 @@ test('a resumed thread has the sandbox of its own message, not the one it began 
   expect(existsSync(here('written'))).toBe(true)
 })
 
+test('the thread goes on in another worktree of the repository, as after /worktree create', async () => {
+  const { url, asked } = await model(inTurn({ say: 'The answer is 42.' }))
+  const agent = codexAt(url, stage)
+  const first = await tell(agent, stage, { prompt: 'remember the word heron' })
+  const { path: directory } = stage.repo.worktree('another', '-b', 'another')
+  const second = await tell(agent, stage, { prompt: 'which word was it?', session: first.session, directory })
+  expect(second.outcome).toBe('done')
+  expect(second.events).not.toContainEqual(expect.objectContaining({ type: 'session-lost' }))
+  expect(asked.at(-1)?.whole).toContain('remember the word heron')
+})
+
 test('a thread that is not there any more begins anew, and says so', async () => {
   const { url, asked } = await model(inTurn({ say: 'Hello.' }))
   const session = '01a1de06-cffa-7c11-b922-000000000000'
   const told = await tell(codexAt(url, stage), stage, { session })
   expect(told).toMatchObject({ outcome: 'done', text: 'Hello.' })
   expect(told.session).not.toBe(session)
-  expect(told.lines).toEqual([expect.stringContaining('started a new session')])
+  expect(told.lines).toEqual([])
+  expect(told.events).toContainEqual({ type: 'session-lost', why: 'unknown' })
   expect(asked).toHaveLength(1)
   // what is no id never becomes an option of the program
   expect(await tell(codexAt(url, stage), stage, { session: '--last' })).toMatchObject({ outcome: 'done' })

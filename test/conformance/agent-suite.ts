@@ -111,7 +111,7 @@ export const agentSuite = (specs: readonly AgentSpec[]): void => {
       expect(await spec.works(scene).run(again)).toMatchObject({ outcome: 'done' })
       const resumed = sessionsOf(second)[0] === session
       // One that may forget begins anew and says so; all others go on.
-      const forgot = second.some((event) => event.type === 'tool' && event.line.includes("couldn't resume its session"))
+      const forgot = second.some(({ type }) => type === 'session-lost')
       expect(resumed || (spec.mayForget === true && forgot)).toBe(true)
       const other: AgentEvent[] = []
       await spec.works(scene).run(request(other, { environment: { ...scene.box.env, COPPICE_MESSAGE: 'message-3' } }))

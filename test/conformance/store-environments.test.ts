@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { environmentStatuses, type EnvironmentStatus } from '../../src/domain/environment.ts'
-import { toCodebaseId, toEnvironmentId } from '../../src/domain/names.ts'
+import { toBranchName, toCodebaseId, toEnvironmentId } from '../../src/domain/names.ts'
 import type { Store } from '../../src/store/store.ts'
 import { type EngineUnderTest, onEachEngine } from '../helpers/store-engines.ts'
 import { aCodebase, anEnvironment, aSha } from '../helpers/store-values.ts'
@@ -28,6 +28,8 @@ onEachEngine((engine) => {
         baseBranch: 'trunk',
         trust: 'lapsed',
         vouchedSha: aSha('b'),
+        vouchedLog: '0:',
+        removedTip: aSha('c'),
         owned: false,
         prNumber: 9_999_999_999,
         prBranch: 'feature/x',
@@ -41,7 +43,11 @@ onEachEngine((engine) => {
       expect(await environments.liveByPath('host-a', a.path)).toStrictEqual(a)
       expect(await environments.live(one)).toStrictEqual([a, full])
       expect(await environments.live(two)).toEqual([])
-      expect(await environments.unproven(one)).toStrictEqual([full])
+      expect(await environments.notOwn(one)).toStrictEqual([full])
+      expect(await environments.lastRemoved(one, full.branch)).toBeUndefined()
+      expect(await environments.transition(full.id, 'creating', 'removed')).toBe(true)
+      expect(await environments.lastRemoved(one, full.branch)).toStrictEqual({ ...full, status: 'removed' })
+      expect(await environments.lastRemoved(two, full.branch)).toBeUndefined()
     })
 
     test('is not found elsewhere', async () => {
@@ -250,6 +256,59 @@ onEachEngine((engine) => {
       await environments.insert(b, undefined)
       expect(await environments.addAlias(b.id, one, issue, 2)).toBe(true)
       expect((await environments.liveByWork(one, issue))?.id).toBe(b.id)
+    })
+
+    test('or a work of its own is moved: the environment that had it becomes a task, and keeps the rest', async () => {
+      const { environments } = await withTwoCodebases(engine)
+      const b = anEnvironment('b', { work: issue, branch: toBranchName('issue-42') })
+      const pr = { type: 'pr', id: '99' } as const
+      await environments.insert(a, undefined)
+      await environments.insert(b, undefined)
+      await environments.addAlias(b.id, one, pr, 1)
+      const task = { type: 'task', id: 'issue-42' } as const
+      const left = { ...b, work: task }
+      expect(await environments.moveWork(a.id, one, issue, 2)).toEqual({ outcome: 'moved', from: left })
+      expect(await environments.get(b.id)).toStrictEqual(left)
+      expect((await environments.liveByWork(one, issue))?.id).toBe(a.id)
+      for (const work of [pr, task]) expect((await environments.liveByWork(one, work))?.id).toBe(b.id)
+      expect(await environments.moveWork(a.id, one, issue, 3)).toEqual({ outcome: 'already-there' })
+      // An alias, and one that nobody has.
+      expect(await environments.moveWork(b.id, one, issue, 4)).toEqual({ outcome: 'moved', from: a })
+      expect((await environments.liveByWork(one, issue))?.id).toBe(b.id)
+      expect(await environments.moveWork(b.id, one, { type: 'issue', id: '7' }, 5)).toEqual({
+        outcome: 'moved',
+        from: undefined,
+      })
+      for (const [id, codebase] of [
+        [nobody, one],
+        [a.id, two],
+      ] as const)
+        expect(await environments.moveWork(id, codebase, issue, 6)).toEqual({ outcome: 'gone' })
+      await environments.transition(a.id, 'creating', 'removed')
+      expect(await environments.moveWork(a.id, one, issue, 6)).toEqual({ outcome: 'gone' })
+      expect((await environments.liveByWork(one, issue))?.id).toBe(b.id)
+    })
+
+    test('is moved even if the name of its task is taken, not at all if its transaction fails, and to one place by two at once', async () => {
+      const store = await withTwoCodebases(engine)
+      const { environments } = store
+      const b = anEnvironment('b', { work: issue, branch: toBranchName('issue-42') })
+      const c = anEnvironment('c')
+      for (const environment of [a, b, c]) await environments.insert(environment, undefined)
+      await environments.addAlias(c.id, one, { type: 'task', id: 'issue-42' }, 1)
+      const failing = store.transaction(async (inside) => {
+        await inside.environments.moveWork(a.id, one, issue, 2)
+        throw new Error('and then it dies')
+      })
+      await expect(failing).rejects.toThrow('and then it dies')
+      expect((await environments.get(b.id))?.work).toEqual(issue)
+      const moves = await Promise.all([a, c].map(({ id }) => environments.moveWork(id, one, issue, 3)))
+      expect(moves.map(({ outcome }) => outcome)).toEqual(['moved', 'moved'])
+      expect((await environments.get(b.id))?.work).toEqual({ type: 'task', id: `issue-42-${b.id.slice(0, 8)}` })
+      const holders = [...(await environments.aliasesOf([a.id, b.id, c.id]))].filter(([, works]) =>
+        works.some(({ type }) => type === 'issue'),
+      )
+      expect(holders).toHaveLength(1)
     })
 
     test('and an environment of the same work, asked for at once, do not both come to be', async () => {

@@ -201,6 +201,34 @@ onEachEngine((engine) => {
       expect(await inbox.pending([])).toEqual([])
     })
 
+    test('says what conversations began with, apart from commands', async () => {
+      const { inbox } = await start(engine)
+      const said: [string, string, string?][] = [
+        ['a', '/status'],
+        ['a', 'first'],
+        ['a', 'second'],
+        ['b', 'other'],
+        ['b', '', 'closed'],
+        ['c', '/help'],
+      ]
+      for (const [index, [conversationId, text, kind = 'message']] of said.entries())
+        await inbox.accept([
+          aMessage(String(index), {
+            conversationId,
+            text,
+            kind: kind as 'message',
+            details: conversationId === 'b' ? { title: { text: 'Its title', own: false } } : {},
+          }),
+        ])
+      const keys = ['a', 'b', 'c', 'd', 'a'].map((conversationId) => ({ platform: 'slack', conversationId }))
+      const texts = await inbox.firstTexts(keys)
+      expect(texts.toSorted((x, y) => (x.conversationId < y.conversationId ? -1 : 1))).toEqual([
+        { platform: 'slack', conversationId: 'a', text: 'first', title: undefined },
+        { platform: 'slack', conversationId: 'b', text: 'other', title: 'Its title' },
+      ])
+      expect(await inbox.firstTexts([])).toEqual([])
+    })
+
     test('gives a conversation’s latest messages in the order of acceptance, done ones too', async () => {
       const { inbox } = await start(engine)
       for (const key of ['c', 'a', 'b']) await inbox.accept([aMessage(key)])

@@ -23,6 +23,7 @@ onEachEngine((engine) => {
       remote: 'origin',
       remoteUrl: 'git@example.org:o/full.git',
       baseBranch: 'trunk',
+      base: 'develop',
       github: 'o/full',
       defaultAgent: 'demo',
       cloned: true,
@@ -310,6 +311,36 @@ onEachEngine((engine) => {
     await mergeAnswers.keepOnly(one, aSha('c'))
     expect(await mergeAnswers.find(one, aSha('b'))).toEqual([])
     expect(await mergeAnswers.find(one, aSha('c'))).toHaveLength(1200)
+  })
+
+  test('merged pull requests are found by their heads, more than one statement can hold, until they are old', async () => {
+    const { mergedPullRequests: merged } = await withCodebase(engine)
+    const pull = (number: number) => ({
+      forge: 'GitHub',
+      repository: 'o/one',
+      number,
+      headSha: toShaOf(number),
+      mergeCommit: aSha('e'),
+      baseBranch: 'main',
+    })
+    const many = Array.from({ length: 1200 }, (_, n) => pull(n))
+    await merged.save(one, many, 5)
+    await merged.save(one, [pull(7), { ...pull(8), headSha: toShaOf(7) }], 6)
+    await merged.save(one, [], 6)
+    expect(await merged.find(one, [toShaOf(7), aSha('f')])).toStrictEqual([
+      pull(7),
+      { ...pull(8), headSha: toShaOf(7) },
+    ])
+    expect(
+      await merged.find(
+        one,
+        many.map(({ headSha }) => headSha),
+      ),
+    ).toHaveLength(1201)
+    expect(await merged.find(toCodebaseId('another'), [toShaOf(7)])).toEqual([])
+    expect(await merged.find(one, [])).toEqual([])
+    await merged.deleteBefore(one, 6)
+    expect(await merged.find(one, [toShaOf(7)])).toStrictEqual([{ ...pull(8), headSha: toShaOf(7) }])
   })
 
   test('merge answers from before the stricter proofs are forgotten by the upgrade', async () => {

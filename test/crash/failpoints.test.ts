@@ -9,7 +9,7 @@ import { killAt, temporaryOf } from './kill.ts'
 import { operations, recover } from './operations.ts'
 import { makeScenarioWorld } from './arrange.ts'
 import { type Scenario, scenarios } from './scenarios.ts'
-import { isSoak } from './soak.ts'
+import { everyCase } from '../helpers/every-case.ts'
 import { failpointsIn } from './source-failpoints.ts'
 
 /** A scenario is a dozen worlds, and the others run beside it. */
@@ -39,7 +39,7 @@ const prepare = async (scenario: Scenario, world: World): Promise<Expectations> 
   const strangers = scenario.strangers?.(world) ?? []
   const branches = branchesOf(world)
   await scenario.interrupt?.(world)
-  if (scenario.interrupt !== undefined) counts.kills += 1
+  if (everyCase && scenario.interrupt !== undefined) counts.kills += 1
   const before = await takeInventory(world, strangers)
   // A branch that the first crash left half-made is debris, not something that was there.
   return {
@@ -81,40 +81,69 @@ const recordNow = async (scenario: Scenario): Promise<string[]> => {
   return names
 }
 
-const killed = async (scenario: Scenario, at: number, name: string): Promise<void> => {
-  await using world = await makeScenarioWorld(scenario)
-  const expectations = await prepare(scenario, world)
-  await killAt(world, scenario.operation, at)
+/** A world that an operation is done in, and what recovery has to bring back. */
+type Scene = {
+  readonly scenario: Scenario
+  readonly world: World
+  readonly expectations: Expectations
+  readonly subject: string
+}
+
+const arranged = async (scenario: Scenario): Promise<Scene> => {
+  const world = await makeScenarioWorld(scenario)
+  try {
+    const expectations = await prepare(scenario, world)
+    return { scenario, world, expectations, subject: await subjectOf(world) }
+  } catch (error) {
+    await world[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
+/** What operations are about. If it is as it was, the operation can be done in this world as if for the first time. */
+const subjectOf = async ({ context, codebase }: World): Promise<string> => {
+  const { store, host } = context
+  const environments = await store.environments.live(codebase.id)
+  return JSON.stringify([
+    environments.map(({ id, status, path }) => [id, status, path]),
+    (await store.spares.list(codebase.id)).map(({ path }) => path),
+    (await store.codebases.list(host)).map(({ id }) => id),
+    await store.leases.all(host),
+  ])
+}
+
+type Harm = (scene: Scene, at: Passing) => Promise<void>
+
+const killed: Harm = async ({ scenario, world, expectations }, { name, index, nth }) => {
+  await killAt(world, scenario.operation, nth === 0 ? name : index)
   exercised.add(name)
   counts.kills += 1
   const left = await recover(world.context, world.codebase)
   expect(left.join('\n'), `recovery after ${name}`).toBe('')
   await hold(world, expectations, `after a kill at ${name} and recovery`)
   expect((await checkRecoveredOnce(world)).join('\n'), `after a kill at ${name}`).toBe('')
-  await operations[scenario.operation](world.context, world.codebase)
-  await hold(world, expectations, `after a kill at ${name}, recovery, and doing it again`)
-  await scenario.after?.(world)
 }
 
 /** No crash but an error: the operation cleans up after itself, and nobody has to recover anything. */
-const failed = async (scenario: Scenario, at: number, name: string): Promise<void> => {
-  await using world = await makeScenarioWorld(scenario)
-  const expectations = await prepare(scenario, world)
+const failed: Harm = async ({ scenario, world, expectations }, { name, nth }) => {
   let reached = 0
-  const failpoint = async (): Promise<void> => {
-    if (reached++ === at) throw new Error(`injected at ${name}`)
+  const failpoint = async (passed: string): Promise<void> => {
+    if (passed === name && reached++ === nth) throw new Error(`injected at ${name}`)
   }
   counts.faults += 1
   await operations[scenario.operation]({ ...world.context, failpoint }, world.codebase).catch(() => undefined)
-  if (scenario.operation === 'reconcile') await recover(world.context, world.codebase)
+  if (reached <= nth) throw new Error('the failpoint was not passed')
   await hold(world, expectations, `after an error at ${name}`)
+}
+
+const again = async ({ scenario, world, expectations }: Scene, name: string): Promise<void> => {
   await operations[scenario.operation](world.context, world.codebase)
-  await hold(world, expectations, `after an error at ${name} and doing it again`)
+  await hold(world, expectations, `after ${name} and doing it again`)
   await scenario.after?.(world)
 }
 
 const isWanted = ({ only = /^/, usually = /^/ }: Scenario, name: string): boolean =>
-  only.test(name) && (isSoak || usually.test(name))
+  only.test(name) && (everyCase || usually.test(name))
 
 /** The first scenario of each kind of environment and each operation that passes a failpoint. */
 const owners = once(async () => {
@@ -135,36 +164,53 @@ const owners = once(async () => {
 const keyOf = ({ operation, options }: Scenario, name: string): string =>
   `${options?.settings?.isolationProvider ?? 'worktree'} ${operation === 'reconcile' ? 'recovering' : ''} ${name}`
 
-/** `npm test` kills at each failpoint once per kind of environment; `npm run test:crash` in every scenario. */
+/** `npm test` kills at each failpoint once per kind of environment; `npm run test:every-case` in every scenario. */
 const killedIn = async (scenario: Scenario, names: readonly string[]): Promise<ReadonlySet<string>> => {
-  if (isSoak) return new Set(names)
+  if (everyCase) return new Set(names)
   const first = await owners()
   return new Set(names.filter((name) => first.get(keyOf(scenario, name)) === scenario))
 }
 
-/** Every failure of a scenario in one report: the pattern says more than the first of them. */
-const all = async (
-  names: readonly string[],
-  scenario: Scenario,
-  one: (at: number, name: string) => Promise<void>,
-): Promise<void> => {
+type Passing = { readonly name: string; readonly index: number; readonly nth: number }
+
+/**
+ * Harms the operation at each place and does it again. In `npm test` doing it again is being harmed one place later,
+ * where recovery has put everything back; `npm run test:every-case` does it again to its end each time, in a new world.
+ * Every failure of a scenario is in one report: the pattern says more than the first of them.
+ */
+const harmAtEach = async (scenario: Scenario, places: readonly Passing[], harm: Harm): Promise<void> => {
   const problems: string[] = []
-  for (const [at, name] of names.entries()) {
-    if (!isWanted(scenario, name)) continue
-    await one(at, name).catch((error: unknown) => {
-      problems.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)
-    })
+  let scene: Scene | undefined
+  const end = async (): Promise<void> => {
+    await scene?.world[Symbol.asyncDispose]()
+    scene = undefined
+  }
+  for (const place of places) {
+    try {
+      scene ??= await arranged(scenario)
+      await harm(scene, place)
+      const isLast = everyCase || scenario.interrupt !== undefined || place === places.at(-1)
+      if (!isLast && (await subjectOf(scene.world)) === scene.subject) continue
+      await again(scene, place.name)
+    } catch (error) {
+      problems.push(`${place.name}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+    await end()
   }
   expect(problems.join('\n\n')).toBe('')
 }
+
+const placesIn = (scenario: Scenario, names: readonly string[]): Passing[] =>
+  names
+    .map((name, index) => ({ name, index, nth: names.slice(0, index).filter((other) => other === name).length }))
+    .filter(({ name }) => isWanted(scenario, name))
 
 describe.concurrent('a process killed at every failpoint', { timeout }, () => {
   test.each(scenarios.map((scenario) => [scenario.name, scenario] as const))('of %s', async (_name, scenario) => {
     const names = await record(scenario)
     const here = await killedIn(scenario, names)
-    await all(names, scenario, async (at, name) => {
-      if (here.has(name)) await killed(scenario, at, name)
-    })
+    const places = placesIn(scenario, names).filter(({ name }) => here.has(name))
+    await harmAtEach(scenario, places, killed)
   })
 })
 
@@ -177,9 +223,12 @@ describe.concurrent('an error at every failpoint', { timeout }, () => {
     const { errors, usually } = scenario
     const names = await record(scenario)
     const where = errors instanceof RegExp ? errors : usually
-    await all(names, { ...scenario, ...(where && { usually: where }) }, async (at, name) => {
-      if (!onlyForKills.test(name)) await failed(scenario, at, name)
-    })
+    const places = placesIn({ ...scenario, ...(where && { usually: where }) }, names)
+    await harmAtEach(
+      scenario,
+      places.filter(({ name }) => !onlyForKills.test(name)),
+      failed,
+    )
   })
 })
 

@@ -13,7 +13,7 @@ export type MessageScenario = {
   readonly messages: readonly IncomingMessage[]
   /** Only these failpoints; the others of its way are passed in another scenario. */
   readonly only?: RegExp
-  /** Fewer of them in `npm test`; `npm run test:soak` takes them all. */
+  /** Fewer of them in `npm test`; `npm run test:every-case` takes them all. */
   readonly usually?: (passings: readonly Passing[]) => readonly Passing[]
   /** What must be true at the end besides. */
   readonly after?: (world: MessageWorld) => Promise<string[]>
@@ -22,15 +22,21 @@ export type MessageScenario = {
 /** Names that only a message passes; isolation's own are swept by the first message of a thread and by the close. */
 export const ofMessages = /^(inbox|message|reply|run|lease)\./
 
-/** What isolation passes is swept without messages in failpoints.test.ts: here its beginning, middle and end. */
+/** What isolation passes is swept without messages in failpoints.test.ts: here its middle and its end. */
 const fewOfIsolation = (passings: readonly Passing[]): readonly Passing[] =>
-  passings.filter(
-    ({ name }) => ofMessages.test(name) || /^(create|remove)\.(intent|tree|moved|active|recorded)$/.test(name),
-  )
+  passings.filter(({ name }) => ofMessages.test(name) || /^(create|remove)\.(tree|moved|active|recorded)$/.test(name))
 
 /** Each name once: one at its first passing, the next at its second, and so on. */
 export const eachNameOnce = (passings: readonly Passing[]): readonly Passing[] =>
   [...Map.groupBy(passings, ({ name }) => name).values()].flatMap((same, index) => same[index % same.length] ?? [])
+
+/** One of each part of a message's way. Sorted: two servers may pass them in another order, and take the same. */
+export const eachPartOnce = (passings: readonly Passing[]): readonly Passing[] => {
+  const sorted = eachNameOnce(passings).toSorted((a, b) => a.name.localeCompare(b.name))
+  return [...Map.groupBy(sorted, ({ name }) => name.split('.')[0]).values()].flatMap(
+    (same, index) => same[index % same.length] ?? [],
+  )
+}
 
 export const first: MessageScenario = {
   name: 'the first message of a thread',

@@ -10,7 +10,7 @@ import { createEnvironments } from '../../src/isolation/environments.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { said } from '../helpers/words.ts'
 
-type Operation = (context: IsolationContext, codebase: Codebase) => Promise<unknown>
+export type Operation = (context: IsolationContext, codebase: Codebase) => Promise<unknown>
 
 const issue = (n: number): Work => toWork('issue', String(n))
 
@@ -22,6 +22,9 @@ const create =
     if (made.outcome === 'limit') throw new Error('the limit is reached')
     return made.environment
   }
+
+/** An environment for this issue. */
+export const createIssue = (n: number): Operation => create(issue(n))
 
 const remove =
   (work: Work, force: boolean): Operation =>

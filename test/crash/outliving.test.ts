@@ -9,6 +9,7 @@ import type { World, WorldOptions } from '../helpers/world.ts'
 import { takeInventory } from './inventory.ts'
 import { appears, gitWrapper, startChild, temporaryOf } from './kill.ts'
 import { type OperationName, operations, recover } from './operations.ts'
+import { everyCase } from '../helpers/every-case.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { identityWord } from '../../src/domain/process-identity.ts'
 import { endLeftoverGit } from '../../src/isolation/children.ts'
@@ -31,15 +32,25 @@ const withIgnored = async (world: World): Promise<void> => {
   writeIn(join(world.context.worktreesBase, 'project', 'issue-5'), 'secret.local', 'ignored, the only copy\n')
 }
 
+/** `npm run test:every-case` takes these as well. worktree-add.test.ts kills during the checkout, `reset`. */
+const ofSoak: readonly Outliving[] = everyCase
+  ? [
+      { command: 'worktree add', operation: 'create-fresh' },
+      { command: 'reset', operation: 'create-fresh' },
+    ]
+  : []
+
+const fromSpare: Omit<Outliving, 'command'> = {
+  operation: 'create-fresh',
+  options: { settings: { spares: 1 } },
+  arrange: (world) => keepSpares(world.context, world.codebase),
+}
+
 const cases: readonly Outliving[] = [
-  { command: 'worktree add', operation: 'create-fresh' },
+  ...ofSoak,
   { command: 'worktree add', operation: 'spare', options: { settings: { spares: 1 } } },
-  {
-    command: 'worktree move',
-    operation: 'create-fresh',
-    options: { settings: { spares: 1 } },
-    arrange: (world) => keepSpares(world.context, world.codebase),
-  },
+  { command: 'update-ref', ...fromSpare },
+  { command: 'symbolic-ref', ...fromSpare },
   { command: 'fetch', operation: 'clone', options: { remote: true } },
   { command: 'worktree remove', operation: 'remove-clean', arrange: withIgnored },
   { command: 'worktree remove', operation: 'remove-forced', arrange: makeDirty, mayKeep: ['issue-5'] },
@@ -136,6 +147,16 @@ describe('git outlives the process that started it', () => {
     },
   )
 
+  test('one that creates a worktree gets no SIGTERM, on which it would delete the directory', async () => {
+    await using world = await makeScenarioWorld({})
+    const git = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' })
+    const ended = once(git, 'exit')
+    const entry = { child: identifySync(git.pid ?? 0), kind: 'create', step: 'adding' } as JournalEntry
+    const context = { ...world.context, clock: hurried() }
+    expect(await endLeftoverGit(context, world.repo.commonDir, entry)).toBeUndefined()
+    expect(await ended).toEqual([null, 'SIGKILL'])
+  })
+
   test.each([
     ['left alone if nobody of ours started it', {}, 'alive'],
     ['left to who started it', { [gitStarterVariable]: identityWord(selfIdentity()) }, 'alive'],
@@ -199,10 +220,10 @@ const untilWrittenDown = async ({ context }: World): Promise<void> => {
   }
 }
 
-/** A fifth of a second for every look at it: the patience is ten seconds, and nobody has to sit through them. */
+/** A second for every look at it: the patience is ten seconds, and nobody has to sit through them. */
 const hurried = (): (() => number) => {
   let now = Date.now()
-  return () => (now += 200)
+  return () => (now += 1_000)
 }
 
 /** Nobody is at work in this world any more: whatever git still wanted to do is done. */

@@ -16,8 +16,10 @@ import { checkInvariants, checkRecoveredOnce } from '../helpers/invariants.ts'
 import { type TestRepo, writeIn } from '../helpers/repo.ts'
 import { resolved } from '../isolation/scene.ts'
 import { takeInventory } from './inventory.ts'
-import { killAt, temporaryOf } from './kill.ts'
-import { operations } from './operations.ts'
+import { abandon, abandonAt } from './abandon.ts'
+import { temporaryOf } from './kill.ts'
+import { createIssue, operations } from './operations.ts'
+import { everyCase } from '../helpers/every-case.ts'
 import { makeDirty, makeFive, makeScenarioWorld } from './arrange.ts'
 import type { World, WorldOptions } from '../helpers/world.ts'
 import { messageIn, remedyIn, said } from '../helpers/words.ts'
@@ -98,31 +100,48 @@ const addSubmodule = ({ box, repo }: World): void => {
 
 const spared: WorldOptions = { settings: { spares: 1 } }
 
-test.concurrent.each(Object.keys(meddlings))('%s put into a half-made environment survives recovery', async (what) => {
+/** A half-made worktree of its own for each, so that what one holds keeps no other. */
+const makeHalf = async (world: World, kinds: readonly string[], at: string): Promise<void> => {
+  for (const [i, what] of kinds.entries()) {
+    await abandon(world, createIssue(i + 1), at)
+    const path = join(world.context.worktreesBase, 'project', `issue-${i + 1}`)
+    meddlings[what]?.(path, (...args) => world.box.raw(path, ...args))
+  }
+}
+
+const ofSubmodules = Object.keys(meddlings).filter((what) => what.includes('in a submodule'))
+const ofTrees = Object.keys(meddlings).filter((what) => !ofSubmodules.includes(what))
+
+test.each([
+  ['a half-made worktree', ofTrees],
+  ['a half-made worktree with a submodule', ofSubmodules],
+])('whatever is put into %s survives recovery', async (_where, kinds) => {
   await using world = await makeScenarioWorld({ options: filtered })
-  if (what.includes('in a submodule')) addSubmodule(world)
-  if (what.includes('below a submodule')) {
+  if (kinds === ofSubmodules) addSubmodule(world)
+  else {
     world.repo.commit('.coppice/config.yaml', 'worktree:\n  submodules: false\n')
     world.repo.git('update-index', '--add', '--cacheinfo', `160000,${world.repo.sha()},sub`)
     world.repo.git('commit', '-q', '-m', 'sub')
   }
   const early = await takeInventory(world)
-  await killAt(world, 'create-fresh', what.includes('in a submodule') ? 'create.dressed' : 'create.attached')
-  const path = join(world.context.worktreesBase, 'project', 'issue-1')
-  meddlings[what]?.(path, (...args) => world.box.raw(path, ...args))
+  await makeHalf(world, kinds, kinds === ofSubmodules ? 'create.dressed' : 'create.attached')
   const before = { ...(await takeInventory(world)), branches: early.branches }
-  const expectations = { before, mayKeep: ['issue-1', 'their-own'], temporary: temporaryOf(world) }
+  const mayKeep = ['their-own', ...kinds.map((_what, i) => `issue-${i + 1}`)]
+  const expectations = { before, mayKeep, temporary: temporaryOf(world) }
   expect((await reconcile(world.context, world.codebase)).left).toEqual([])
   expect(await checkInvariants(world, expectations)).toEqual([])
   expect(await checkRecoveredOnce(world)).toEqual([])
-  await operations['create-fresh'](world.context, world.codebase)
+  // Without a commit there is nothing that the next one could meet.
+  for (const [i, what] of kinds.entries()) {
+    if (i === 0 || /commit|branch/.test(what)) await createIssue(i + 1)(world.context, world.codebase)
+  }
   expect(await checkInvariants(world, expectations)).toEqual([])
 })
 
 test('what a checkout wrote is nobody’s work, whatever it was converted to and even if only half of it is there', async () => {
   await using world = await makeScenarioWorld({ options: filtered })
   addSubmodule(world)
-  await killAt(world, 'create-fresh', 'create.dressed')
+  await abandonAt(world, 'create-fresh', 'create.dressed')
   const [entry] = await world.context.store.journal.open(world.context.host)
   // As if git had been killed in the middle of it.
   await world.context.store.journal.advance(entry?.id ?? '', { step: 'adding' })
@@ -137,7 +156,7 @@ test('what a checkout wrote is nobody’s work, whatever it was converted to and
 
 test('a file put into a half-made spare survives recovery', async () => {
   await using world = await makeScenarioWorld({ options: spared })
-  await killAt(world, 'spare', 'spare.token')
+  await abandonAt(world, 'spare', 'spare.token')
   const [entry] = await world.context.store.journal.open(world.context.host)
   const path = String(entry?.data['path'])
   writeIn(path, 'found.ts', 'a file in a half-made spare\n')
@@ -172,7 +191,7 @@ test('a spare that an interrupted undoing had moved to the trash comes back to w
   const { context, codebase } = world
   await keepSpares(context, codebase)
   const [spare] = await context.store.spares.list(codebase.id)
-  await killAt(world, 'create-fresh', 'create.spare-locked')
+  await abandonAt(world, 'create-fresh', 'create.spare-locked')
   const at = (stop: string, act: () => void) => async (name: string) => {
     if (name === stop) act()
   }
@@ -213,16 +232,26 @@ const failAt = async (
   )
 }
 
-test.concurrent.each([
-  ['a file', 'create-fresh', 'worktree'],
-  ['an edit', 'create-fresh', 'worktree'],
-  ['an ignored file', 'create-fresh', 'worktree'],
-  ['a commit', 'create-fresh', 'worktree'],
-  ['content that is only staged', 'create-fresh', 'worktree'],
-  ['a commit', 'restore', 'worktree'],
-  ['a file', 'create-fresh', 'clone'],
-  ['a commit', 'create-fresh', 'clone'],
-] as const)(
+/** Where `npm test` looks for each kind: 0 is a new worktree, 1 a restored one, 2 a clone. */
+const placesOf = {
+  'a file': [2],
+  'an edit': [1],
+  'an ignored file': [0],
+  'a commit': [1],
+  'content that is only staged': [0],
+}
+
+/** Each kind, and each operation of each kind of environment; `npm run test:every-case` takes all of them. */
+const failing = (['a file', 'an edit', 'an ignored file', 'a commit', 'content that is only staged'] as const).flatMap(
+  (what) =>
+    [
+      [what, 'create-fresh', 'worktree'] as const,
+      [what, 'restore', 'worktree'] as const,
+      [what, 'create-fresh', 'clone'] as const,
+    ].filter((_row, i) => everyCase || placesOf[what].includes(i)),
+)
+
+test.concurrent.each(failing)(
   '%s that others put in before %s failed is kept, and the error says where (%s)',
   async (what, operation, by) => {
     await using world = await makeScenarioWorld({ options: served(by) })
@@ -276,7 +305,8 @@ test.concurrent.each([
       },
     })
     const path = join(world.context.worktreesBase, 'project', 'issue-1')
-    expect(remedyIn(failed)).toContain('are saved: coppice worktree restore')
+    expect(remedyIn(failed)).toContain('are saved: `coppice worktree restore')
+    expect(remedyIn(failed)).toContain(`Not saved: ${path} (the directory was missing)`)
     expect(world.repo.git('rev-list', '--objects', '--all').split(/[ \n]/)).toContain(found)
     expect(world.repo.git('worktree', 'list')).not.toContain(path)
     expect(readFileSync(join(path, 'new.ts'), 'utf8')).toBe('somebody’s\n')
@@ -398,8 +428,8 @@ const tellers: Record<string, (world: World) => Promise<string>> = {
 
 test.each(Object.entries(tellers))('%s and recovers somebody’s work says where it is', async (_who, ask) => {
   await using world = await makeScenarioWorld({})
-  const put = (path: string): void => writeIn(path, 'found.ts', 'found\n')
-  await failAt(world, 'create-fresh', { 'create.dressed': put, 'undo.saved': interrupt })
+  await abandonAt(world, 'create-fresh', 'create.dressed')
+  writeIn(join(world.context.worktreesBase, 'project', 'issue-1'), 'found.ts', 'found\n')
   expect(await ask(world)).toMatch(
     /recovered from an interrupted create issue-1 \(its changes are saved: `?(?:coppice |\/)worktree restore /,
   )
@@ -425,11 +455,11 @@ const theirChanges = [
 ].toSorted()
 
 test.concurrent.each([
-  ['create-fresh', 'worktree', 'failed'],
-  ['create-fresh', 'clone', 'failed'],
-  ['create-fresh', 'worktree', 'was killed'],
-  ['restore', 'worktree', 'failed'],
-] as const)(
+  ...(everyCase ? [['create-fresh', 'worktree', 'failed'] as const] : []),
+  ['create-fresh', 'clone', 'failed'] as const,
+  ['create-fresh', 'worktree', 'was killed'] as const,
+  ['restore', 'worktree', 'failed'] as const,
+])(
   'modes, deletions and shortened files in a complete checkout are kept when %s (%s) %s',
   async (operation, by, how) => {
     await using world = await makeScenarioWorld({ options: { ...filtered, ...served(by) } })
@@ -441,7 +471,7 @@ test.concurrent.each([
     const change = (path: string): void => withoutNewBytes(path, (...args) => world.box.raw(path, ...args))
     if (how === 'failed') await failAt(world, operation, { [failpoint]: change })
     else {
-      await killAt(world, operation, failpoint)
+      await abandonAt(world, operation, failpoint)
       change(join(world.context.worktreesBase, 'project', leaf))
       await reconcile(world.context, world.codebase)
     }
@@ -494,7 +524,7 @@ test.concurrent.each([
   ['spare', 'spare.token', 'worktree'],
 ] as const)('recovery from %s at %s leaves it to the process that works in it (%s)', async (operation, at, by) => {
   await using world = await makeScenarioWorld({ options: { settings: { ...served(by).settings, spares: 1 } } })
-  await killAt(world, operation, at)
+  await abandonAt(world, operation, at)
   const [entry] = await world.context.store.journal.open(world.context.host)
   const path = String(entry?.data['path'])
   const { pid, leave } = await stepInto(path)
@@ -555,10 +585,13 @@ const lateWrites: Record<string, { at: string; write: (world: World, path: strin
   },
 }
 
+/** Each once; `npm run test:every-case` takes these in a worktree as well. */
+const lateInClones = ['a commit', 'a file in the trash']
+const late = Object.keys(lateWrites).filter((what) => everyCase || !lateInClones.includes(what))
+
 test.concurrent.each([
-  ...Object.keys(lateWrites).map((what) => [what, 'worktree'] as const),
-  ['a commit', 'clone'] as const,
-  ['a file in the trash', 'clone'] as const,
+  ...late.map((what) => [what, 'worktree'] as const),
+  ...lateInClones.map((what) => [what, 'clone'] as const),
 ])('%s that comes after the rest was saved is seen, and saved when it is undone again (%s)', async (what, by) => {
   await using world = await makeScenarioWorld({ options: served(by) })
   const { store, worktreesBase } = world.context

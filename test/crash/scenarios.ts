@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { writeIn } from '../helpers/repo.ts'
 import type { World, WorldOptions } from '../helpers/world.ts'
+import { interruptAt } from './abandon.ts'
 import {
   detach,
   dirtIsBack,
@@ -19,8 +20,8 @@ import {
   theirs,
   warm,
 } from './arrange.ts'
-import { killAt } from './kill.ts'
 import { type OperationName, operations } from './operations.ts'
+import { everyCase } from '../helpers/every-case.ts'
 
 export type Scenario = {
   readonly name: string
@@ -34,7 +35,7 @@ export type Scenario = {
   readonly mayKeep?: readonly string[]
   /** The failpoints of interest, where the others are another scenario's. */
   readonly only?: RegExp
-  /** Of those, the ones where it differs from the scenario that it varies. `npm run test:crash` takes the others, too. */
+  /** Of those, the ones where it differs from the scenario that it varies. `npm run test:every-case` takes the others, too. */
   readonly usually?: RegExp
   /** Errors are injected at its failpoints, too; where a pattern, usually only at those. */
   readonly errors?: boolean | RegExp
@@ -85,7 +86,8 @@ const ofWorktrees: readonly Scenario[] = [
   },
   {
     name: 'create of a pull request of our own',
-    errors: true,
+    // Where its branch follows that of the remote.
+    errors: /attached/,
     only: /tree|attached|unlocked/,
     operation: 'create-own-pr',
     options: remote,
@@ -160,7 +162,8 @@ const ofWorktrees: readonly Scenario[] = [
   },
   {
     name: 'restore a dirty one',
-    errors: true,
+    // What only a restore does, and of the steps that it shares with a creation the first and the last.
+    errors: /tree|files|record|filled|active/,
     operation: 'restore',
     arrange: async (world) => {
       await makeDirty(world)
@@ -193,14 +196,14 @@ const ofWorktrees: readonly Scenario[] = [
   {
     name: 'recover a create',
     operation: 'reconcile',
-    interrupt: (world) => killAt(world, 'create-fresh', 'create.attached'),
+    interrupt: (world) => interruptAt(world, 'create-fresh', 'create.attached'),
   },
   {
     name: 'recover a create that somebody has worked in',
     usually: /save\.ref|undo/,
     operation: 'reconcile',
     interrupt: async (world) => {
-      await killAt(world, 'create-fresh', 'create.attached')
+      await interruptAt(world, 'create-fresh', 'create.attached')
       await meddle(world, 'issue-1')
     },
     after: async ({ context, codebase }) => {
@@ -215,14 +218,14 @@ const ofWorktrees: readonly Scenario[] = [
     operation: 'reconcile',
     options: spared,
     arrange: warm,
-    interrupt: (world) => killAt(world, 'create-fresh', 'create.spare-moved'),
+    interrupt: (world) => interruptAt(world, 'create-fresh', 'create.spare-moved'),
   },
   {
     name: 'recover a spare',
     usually: /undo\.(?:moved|branch)/,
     operation: 'reconcile',
     options: spared,
-    interrupt: (world) => killAt(world, 'spare', 'spare.tree'),
+    interrupt: (world) => interruptAt(world, 'spare', 'spare.tree'),
   },
   {
     name: 'recover a restore',
@@ -232,7 +235,7 @@ const ofWorktrees: readonly Scenario[] = [
       await makeDirty(world)
       await operations['remove-forced'](world.context, world.codebase)
     },
-    interrupt: (world) => killAt(world, 'restore', 'restore.filled'),
+    interrupt: (world) => interruptAt(world, 'restore', 'restore.filled'),
     mayKeep: ['issue-5'],
   },
   {
@@ -240,7 +243,7 @@ const ofWorktrees: readonly Scenario[] = [
     usually: /undo/,
     operation: 'reconcile',
     arrange: makeDirty,
-    interrupt: (world) => killAt(world, 'remove-forced', 'remove.moved'),
+    interrupt: (world) => interruptAt(world, 'remove-forced', 'remove.moved'),
     after: dirtIsBack,
   },
   {
@@ -249,7 +252,7 @@ const ofWorktrees: readonly Scenario[] = [
     operation: 'reconcile',
     arrange: makeDirty,
     interrupt: async (world) => {
-      await killAt(world, 'remove-forced', 'remove.moved')
+      await interruptAt(world, 'remove-forced', 'remove.moved')
       writeIn((await environmentOfFive(world)).path, 'elsewhere.ts', 'put where the environment was\n')
     },
     strangers: ({ context, codebase }) => [join(context.worktreesBase, codebase.name, 'issue-5')],
@@ -260,27 +263,27 @@ const ofWorktrees: readonly Scenario[] = [
     usually: /^remove\./,
     operation: 'reconcile',
     arrange: makeFive,
-    interrupt: (world) => killAt(world, 'remove-forced', 'remove.forgotten'),
+    interrupt: (world) => interruptAt(world, 'remove-forced', 'remove.forgotten'),
   },
   {
     name: 'recover the removal of a missing one',
     usually: /undo/,
     operation: 'reconcile',
     arrange: loseDirectory,
-    interrupt: (world) => killAt(world, 'remove-forced', 'remove.missing-saved'),
+    interrupt: (world) => interruptAt(world, 'remove-forced', 'remove.missing-saved'),
     mayKeep: ['issue-5'],
   },
   {
     name: 'recover a lease of the dead',
     operation: 'reconcile',
     arrange: makeFive,
-    interrupt: (world) => killAt(world, 'lease', 'lease.released'),
+    interrupt: (world) => interruptAt(world, 'lease', 'lease.released'),
   },
 ]
 
 /**
  * Scenarios that go the same way for a clone, and where it differs: how it is made, saved, forgotten, delivered and
- * undone. `npm run test:crash` takes all failpoints of all of them.
+ * undone. `npm run test:every-case` takes all failpoints of all of them.
  */
 const never = /$^/
 const alsoOfClones: Readonly<Record<string, RegExp>> = {
@@ -301,7 +304,7 @@ const alsoOfClones: Readonly<Record<string, RegExp>> = {
 export const scenarios: readonly Scenario[] = [
   ...ofWorktrees,
   ...ofWorktrees
-    .filter(({ name }) => name in alsoOfClones)
+    .filter(({ name }) => name in alsoOfClones && (everyCase || alsoOfClones[name] !== never))
     .map((scenario) => ({
       ...scenario,
       name: `${scenario.name}, a clone`,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { defaultRepoConfig, repoTable } from '../../src/domain/config/repository.ts'
+import { defaultRepoConfig, repoKey, repoTable } from '../../src/domain/config/repository.ts'
 import type { Rule } from '../../src/domain/config/rules.ts'
 import { defaultSettings, type Settings, settingTable } from '../../src/domain/config/settings.ts'
 import { anyDescriptor, remoteNames } from '../../src/platforms/remote.ts'
@@ -67,9 +67,9 @@ worktree:
 \`\`\`
 
 ${list(
-  Object.entries<Line>(repoTable).map(([name, line]) => ({
+  Object.entries<Line & { readonly section?: string }>(repoTable).map(([name, line]) => ({
     ...line,
-    key: `worktree.${name}`,
+    key: repoKey(name, line),
     default: defaultRepoConfig[name as keyof typeof defaultRepoConfig],
   })),
 )}

@@ -17,19 +17,30 @@ import type { Finding } from '../../src/cli/doctor/finding.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { resolveCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
-import { type CliWorld, type EnvironmentJson, main, makeCliWorld, project } from '../helpers/cli.ts'
+import { type CliWorld, type EnvironmentJson, makeCliWorld, project } from '../helpers/cli.ts'
 import { asOrdinaryUser } from '../helpers/ordinary-user.ts'
 import type { TestRepo } from '../helpers/repo.ts'
 import { makeContext } from '../helpers/world.ts'
 import { remedyIn } from '../helpers/words.ts'
 
-/** An environment in which `coppice` is a command, as doctor's remedies call it. */
-const withCoppice = (world: CliWorld): Record<string, string> => {
+/** Runs a remedy as doctor prints it. Each `coppice` in it only notes its arguments, and is run with them afterwards. */
+const remedyRunner = (world: CliWorld): ((command: string) => Promise<string>) => {
   const bin = world.box.path('bin')
+  const noted = join(bin, 'arguments')
   mkdirSync(bin)
-  writeFileSync(join(bin, 'coppice'), `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`)
+  writeFileSync(join(bin, 'coppice'), `#!/bin/sh\nprintf '%s\\0' "$@" '' >>'${noted}'\n`)
   chmodSync(join(bin, 'coppice'), 0o755)
-  return { ...world.env, PATH: `${bin}:${world.env['PATH']}` }
+  const env = { ...world.env, PATH: `${bin}:${world.env['PATH']}` }
+  return async (command) => {
+    rmSync(noted, { force: true })
+    const { stderr } = spawnSync('sh', ['-c', command], { cwd: world.box.root, env, encoding: 'utf8' })
+    const calls = existsSync(noted) ? readFileSync(noted, 'utf8').split('\0\0').slice(0, -1) : []
+    for (const call of calls) {
+      const { code, err } = await world.run(world.box.root, ...call.split('\0'))
+      if (code !== 0) return err
+    }
+    return stderr
+  }
 }
 
 type Doctor = {
@@ -241,7 +252,7 @@ describe('doctor names a remedy that works', () => {
     const codebase = await resolveCodebase(context, { cwd: repo.path })
     const look = async () => (await examineCodebase(context, codebase)).filter(({ state }) => state !== 'ok')
     const provider = createEnvironments(context)
-    const env = withCoppice(world)
+    const runRemedy = remedyRunner(world)
     for (const [index, [name, break_]] of faults.entries()) {
       const request = { codebase, work: toWork('issue', String(index + 1)), hints: {}, createdBy: 'test', aliases: [] }
       const made = await provider.create(request)
@@ -258,19 +269,19 @@ describe('doctor names a remedy that works', () => {
       expect({ name, found: found.length }).toEqual({ name, found: name.startsWith("a stranger's missing") ? 2 : 1 })
       const says = name.includes('token') ? /has lost its mark|is of another worktree/ : /./
       expect({ name, detail: found[0]?.detail }).toEqual({ name, detail: expect.stringMatching(says) })
-      const apply = (one: (typeof found)[number]): string => {
+      const apply = async (one: (typeof found)[number]): Promise<string> => {
         // The last of several ways; each ends with its command.
         const command =
           remedyIn(one)
             .split(/: (?=coppice |git |printf |mv |rm )/)
             .at(-1) ?? ''
-        const { stderr } = spawnSync('sh', ['-c', command], { cwd: world.box.root, env, encoding: 'utf8' })
-        return `${command}\n${stderr}`
+        return `${command}\n${await runRemedy(command)}`
       }
-      const tried = found.map(apply)
+      const tried: string[] = []
+      for (const one of found) tried.push(await apply(one))
       // One that says so itself takes a second look.
       if (found.some(({ remedy }) => remedy?.includes('doctor` again'))) {
-        tried.push(...(await look()).filter(isNew).map(apply))
+        for (const one of (await look()).filter(isNew)) tried.push(await apply(one))
       }
       const left = (await look()).filter(({ state }) => state === 'problem')
       expect({ name, left, tried: left.length === 0 ? [] : tried }).toEqual({ name, left: [], tried: [] })
@@ -304,20 +315,24 @@ describe('doctor names a remedy that works', () => {
 })
 
 describe('adopting one of our own', () => {
-  test.each([
-    ['its path', (path: string) => path],
-    ['its branch', () => 'issue-7'],
-  ])('by %s keeps the promise that it is not deleted', async (_, ref) => {
+  test('by its path or its branch keeps the promise that it is not deleted', async () => {
     using world = makeCliWorld()
     const repo = project(world)
-    const { path } = await world.json<EnvironmentJson>(repo.path, 0, 'worktree', 'create', '--issue', '7')
-    expect((await world.run(repo.path, 'worktree', 'adopt', ref(path))).out).toContain("Coppice won't delete")
-    const gone = await world.run(repo.path, 'worktree', 'remove', 'issue-7', '--force')
-    expect(gone).toMatchObject({
-      code: 0,
-      out: expect.stringContaining('Stopped tracking issue-7. Its files are still at'),
-    })
-    expect(existsSync(path)).toBe(true)
+    for (const [issue, byPath] of [
+      ['7', true],
+      ['8', false],
+    ] as const) {
+      const branch = `issue-${issue}`
+      const { path } = await world.json<EnvironmentJson>(repo.path, 0, 'worktree', 'create', '--issue', issue)
+      const adopted = await world.run(repo.path, 'worktree', 'adopt', byPath ? path : branch)
+      expect(adopted.out).toContain("Coppice won't delete")
+      const gone = await world.run(repo.path, 'worktree', 'remove', branch, '--force')
+      expect(gone).toMatchObject({
+        code: 0,
+        out: expect.stringContaining(`Stopped tracking ${branch}. Its files are still at`),
+      })
+      expect(existsSync(path)).toBe(true)
+    }
   })
 })
 

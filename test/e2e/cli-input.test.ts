@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type CliWorld, type EnvironmentJson, main, makeCliWorld, project } from '../helpers/cli.ts'
 import type { TestRepo } from '../helpers/repo.ts'
+import { capitalized } from '../../src/domain/text/words.ts'
 import { makeSmallDisk, noSmallDisk } from './small-disk.ts'
 
 let world: CliWorld
@@ -185,12 +186,32 @@ describe('a full disk', () => {
     const error = await failure(repo.path, 1, 'worktree', 'create', 'x')
     expect(error.code).toBe('disk-full')
     expect(error.remedies[0]).toContain('free some space')
+    // A chat gets the same sentences.
+    const chat = await world.run(repo.path, 'chat', '--agent', 'demo', 'go on')
+    expect(chat.out + chat.err).toContain(
+      `Couldn't set up an isolated worktree of \`project\`: ${error.message}. Nothing was run. ${capitalized(error.remedies[0] ?? '')}.`,
+    )
     expect(traces(repo)).toBe(before)
     expect(await world.json(repo.path, 0, 'worktree', 'list')).toEqual([])
     // With the source named, mount does not repeat the old options, whose owner means nobody in a namespace.
     disk.sh(`mount -o remount,size=20m tmpfs '${disk.at}'`)
     const { path } = await world.json<EnvironmentJson>(repo.path, 0, 'worktree', 'create', 'x')
     expect(disk.sh(`wc -c < '${path}/large'`).trim()).toBe(String(3 * 1024 * 1024))
+  })
+
+  test('with the home on it, a failed creation gives its space back at once', async ({ skip }) => {
+    const repo = project(world)
+    repo.commit('large', Buffer.alloc(3 * 1024 * 1024, 'x'))
+    using disk = await makeSmallDisk()
+    if (disk === undefined) return skip(noSmallDisk)
+    world.through.push(...disk.through)
+    const home = join(disk.at, 'home')
+    const free = (): number => Number(disk.sh(`df --output=avail -k '${disk.at}' | tail -1`))
+    await world.json(repo.path, 0, 'worktree', 'list', '--home', home)
+    const before = free()
+    expect((await world.run(repo.path, 'worktree', 'create', 'x', '--home', home)).err).toContain('the disk is full')
+    await expect.poll(free).toBeGreaterThan(before - 300)
+    expect(await world.json(repo.path, 0, 'worktree', 'list', '--home', home)).toEqual([])
   })
 
   test('a home on a full disk is a failure with one sentence', async ({ skip }) => {

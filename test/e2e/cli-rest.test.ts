@@ -49,6 +49,8 @@ describe('codebase', () => {
       remote: null,
       url: null,
       github: null,
+      base: null,
+      agent: null,
       cloned: false,
       createdAt: expect.stringMatching(/Z$/),
     })
@@ -254,6 +256,38 @@ describe('status and doctor', () => {
 })
 
 describe('the program itself', () => {
+  // create, list, restore and import are started in other tests, serve and chat in test/e2e/conversations.
+  test('every command runs as a process of its own, and ends', async () => {
+    const theirs = repo.worktree('theirs', '-b', 'theirs')
+    await create('x')
+    await create('y')
+    const commands: readonly (readonly [words: string[], says: RegExp, code?: number])[] = [
+      [['codebase', 'add', '.'], /^Already registered: project/],
+      [['codebase', 'list'], /^NAME/],
+      [['codebase', 'trust', 'project'], /^project/],
+      [['worktree', 'orphans'], /theirs/],
+      [['worktree', 'adopt', theirs.path], /^Adopted theirs/],
+      [['worktree', 'link', 'theirs', '--conversation', 'slack:C1'], /^Linked slack:C1 to theirs/],
+      [['worktree', 'trust', 'x'], /\bx\b/],
+      [['status'], /^repository/],
+      [['agents'], /demo/],
+      [['diff', 'x'], /./],
+      [['worktree', 'remove', 'x'], /^Removed x/],
+      [['worktree', 'cleanup', 'merged'], /./],
+      [['cleanup', '--dry-run'], /./],
+      [['doctor'], /No problems found/],
+      [['platforms'], /^slack\s+not configured$/m],
+      [['platforms', 'setup', 'slack'], /^Set up Slack/, 1],
+      [['codebase', 'remove', 'project'], /^coppice: project still has worktrees: y, theirs/, 3],
+    ]
+    const ran: unknown[] = []
+    for (const [words] of commands) {
+      const { code, out, err } = await ended(world.start(repo.path, ...words))
+      ran.push({ words, code, says: out === '' ? err : out })
+    }
+    expect(ran).toEqual(commands.map(([words, says, code = 0]) => ({ words, code, says: expect.stringMatching(says) })))
+  })
+
   test('--help shows every command, and each has examples of its own', async () => {
     const { out, code } = await world.run('/', '--help')
     expect(code).toBe(0)
@@ -293,7 +327,8 @@ describe('the program itself', () => {
   })
 
   test('two that start together for the first time agree on the host and the codebase', async () => {
-    const runs = await Promise.all([create('one'), create('two')])
+    const both = ['one', 'two'].map((branch) => ended(world.start(repo.path, 'worktree', 'create', branch, '--json')))
+    const runs = (await Promise.all(both)).map(({ out }) => JSON.parse(out) as EnvironmentJson)
     expect(runs.map(({ branch }) => branch)).toEqual(['one', 'two'])
     expect(await world.json<unknown[]>(repo.path, 0, 'worktree', 'list')).toHaveLength(2)
   })

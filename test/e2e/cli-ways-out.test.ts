@@ -178,7 +178,7 @@ describe('an environment whose directory is gone', () => {
     renameSync(path, `${path}.away`)
     const { out } = await world.run(repo.path, 'worktree', 'remove', 'issue-72', '--force')
     expect(out).toContain(`Stopped tracking issue-72: ${path} was missing, so its files couldn't be saved\n`)
-    expect(out).toContain("git's record of it (branch, index, history) is kept for 30 days")
+    expect(out).toContain('its branch and commits are kept for 30 days')
     expect(out).not.toContain('not kept:')
   })
 

@@ -105,8 +105,8 @@ test('an option that had no effect is named', async () => {
   expect(again.err).toBe('note: issue-60 already exists and was left as is: --base release had no effect\n')
   await create('--pr', '9', '--fixes', '60')
   const sha = repo.git('rev-parse', 'HEAD')
-  const shared = await world.run(repo.path, 'worktree', 'create', '--pr', '9', '--fork', '--pr-sha', sha)
-  expect(shared.err).toContain(`issue-60 already exists and was left as is: --fork, --pr-sha ${sha} had no effect`)
+  const shared = await world.run(repo.path, 'worktree', 'create', '--pr', '9', '--pr-sha', sha)
+  expect(shared.err).toContain(`issue-60 already exists and was left as is: --pr-sha ${sha} had no effect`)
   expect((await world.run(repo.path, 'worktree', 'create', '--issue', '60')).err).toBe('')
 })
 

@@ -167,8 +167,9 @@ describe('worktree list', () => {
       lastActivityAt: expect.stringMatching(/Z$/),
       conversations: [],
       inUse: false,
+      cleanup: null,
     })
-    expect(Object.keys(listed ?? {})).toHaveLength(18)
+    expect(Object.keys(listed ?? {})).toHaveLength(19)
   })
 
   test('merged work carries its proof', async () => {
@@ -289,12 +290,23 @@ describe('worktree remove and restore', () => {
 describe('worktree adopt, orphans and link', () => {
   test('orphans shows what git knows and we do not; adopt takes note of it; removing lets go of it', async () => {
     const tree = repo.worktree('hotfix', '-b', 'hotfix')
-    expect(await world.json(repo.path, 0, 'worktree', 'orphans')).toEqual([
-      { path: tree.path, branch: 'hotfix', locked: false, missing: false },
+    await create('--issue', '42')
+    const theirs = { locked: false, missing: false, ours: false, main: false, environment: null }
+    const listed = await world.json<{ path: string }[]>(repo.path, 0, 'worktree', 'orphans')
+    expect(listed).toEqual([
+      { ...theirs, path: repo.path, branch: 'main', main: true },
+      { ...theirs, path: tree.path, branch: 'hotfix' },
+      { ...theirs, path: expect.any(String), branch: 'issue-42', ours: true, environment: expect.any(String) },
     ])
-    expect((await world.run(repo.path, 'worktree', 'orphans')).out).toMatch(/hotfix +.*hotfix\nTrack one:/)
+    const git = repo.git('worktree', 'list', '--porcelain').match(/^worktree .*/gm) ?? []
+    expect(listed.map(({ path }) => `worktree ${path}`).toSorted(), "git's full list").toEqual(git.toSorted())
+    expect((await world.run(repo.path, 'worktree', 'orphans')).out).toMatch(
+      /^BRANCH +TRACKED AS +PATH\nmain +\(main working tree\) .*\nhotfix +not tracked .*hotfix\nissue-42 +issue #42 .*\nTrack one: coppice worktree adopt <path>\n$/,
+    )
     const adopted = await world.json<EnvironmentJson>('/', 0, 'worktree', 'adopt', tree.path)
     expect(adopted).toMatchObject({ branch: 'hotfix', owned: false, codebase: 'project' })
+    repo.worktree('other-place', '-b', 'by-branch')
+    expect((await world.run(repo.path, 'worktree', 'adopt', 'by-branch')).out).toContain('Adopted by-branch')
     expect((await world.run(repo.path, 'worktree', 'orphans')).out).toContain(
       'Coppice tracks every worktree of project.',
     )
@@ -337,7 +349,10 @@ describe('worktree adopt, orphans and link', () => {
 
   test('a conversation without a platform is wrong usage', async () => {
     await create('--issue', '42')
-    expect((await world.run(repo.path, 'worktree', 'link', 'issue-42', '--conversation', 'C123')).code).toBe(2)
+    expect(await world.run(repo.path, 'worktree', 'link', 'issue-42', '--conversation', 'C123')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('invalid --conversation "C123"'),
+    })
     expect((await world.run(repo.path, 'worktree', 'link', 'issue-42')).code).toBe(2)
   })
 })

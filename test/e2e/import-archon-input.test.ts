@@ -28,7 +28,7 @@ let codebase: string
 beforeEach(async () => {
   world = makeCliWorld()
   repo = project(world)
-  archon = await archonOnSqlite(world.box.path('archon.db'), 'environments')
+  archon = await archonOnSqlite(world.box.path('archon.db'), 'latest')
   codebase = await archon.insert('codebases', { name: 'shop', default_cwd: repo.path })
 })
 afterEach(async () => {
@@ -166,10 +166,7 @@ describe('what a row says is looked at before it is believed', () => {
     await conversation('of the twin', { isolation_env_id: twin })
     const dry = await imported('--dry-run')
     const report = await imported()
-    expect(reasons(report)).toEqual([
-      'environment twin: its worktree is already imported for issue #1',
-      `environment second: issue #1 already has a worktree: ${first}`,
-    ])
+    expect(reasons(report)).toEqual([`environment second: issue #1 already has a worktree: ${first}`])
     expect(reasons(dry)).toEqual(reasons(report))
     const [only] = await list()
     expect(only).toMatchObject({ path: first, work: { type: 'issue', id: '1' } })
@@ -287,6 +284,17 @@ describe('what is there already', () => {
     })
   })
 
+  test('what fills the limit is said before anything is imported', async () => {
+    await environment(repo.worktree('issue-1', '-b', 'issue-1').path)
+    world.env['MAX_WORKTREES_PER_CODEBASE'] = '1'
+    const dry = await world.run('/', 'import', 'archon', archon.address, '--dry-run')
+    const said = "shop will have 1 worktree, and the limit is 1: you can't create new ones until 1 is removed."
+    expect(dry.out).toContain(said)
+    const { out } = await world.run('/', 'import', 'archon', archon.address)
+    expect(out.indexOf(said)).toBe(0)
+    expect(out).toContain('shop has 1 worktree, and the limit is 1')
+  })
+
   test('removing what was taken over lets go of it and deletes nothing', async () => {
     const tree = repo.worktree('issue-1', '-b', 'issue-1').path
     await environment(tree, { workflow_type: 'issue', workflow_id: '1' })
@@ -304,33 +312,36 @@ describe('which database', () => {
     child.stdin.end(input)
     return ended(child)
   }
+  const named = (...args: string[]): Promise<CliResult> => world.run(world.box.root, 'import', 'archon', ...args)
 
   test('a file, by a path from where one stands, a variable, or standard input', async () => {
-    const named = await given('', 'archon.db', '--json')
-    expect(JSON.parse(named.out)).toMatchObject({ codebases: { taken: 1 } })
+    const relative = await named('archon.db', '--json')
+    expect(JSON.parse(relative.out)).toMatchObject({ codebases: { taken: 1 } })
     expect((await given(`${archon.address}\nmore`, '-')).out).toBe(
-      'Nothing new to import\nAlready imported: 1 codebase\n',
+      'Nothing new to import\nAlready imported: 1 repository\n',
     )
     world.env['ARCHON_DATABASE_URL'] = archon.address
-    expect((await given('')).out).toContain('Already imported: 1 codebase')
+    expect((await named()).out).toContain('Already imported: 1 repository')
   })
 
   test('none, or something else, is wrong usage or one sentence', async () => {
-    expect(await given('')).toMatchObject({ code: 2, err: expect.stringContaining('ARCHON_DATABASE_URL is not set') })
+    expect(await named()).toMatchObject({ code: 2, err: expect.stringContaining('ARCHON_DATABASE_URL is not set') })
     expect(await given('', '-')).toMatchObject({ code: 2, err: expect.stringContaining('standard input is empty') })
-    const other = await given('', 'mysql://root:hunter2@db/archon')
+    const other = await named('mysql://root:hunter2@db/archon')
     expect(other).toMatchObject({ code: 2, err: expect.stringContaining('not a file or a postgres:// URL') })
     expect(other.err).not.toContain('hunter2')
-    const missing = await given('', 'nothing.db')
+    const missing = await named('nothing.db')
     expect(missing).toMatchObject({ code: 1, err: expect.stringContaining('no such file') })
-    expect(await given('', 'a', 'b')).toMatchObject({ code: 2 })
-    expect((await given('', '--help')).out).toContain('ARCHON_DATABASE_URL')
+    expect(await named('a', 'b')).toMatchObject({ code: 2 })
+    const map = await named('archon.db', '--map', '/.archon')
+    expect(map).toMatchObject({ code: 2, err: expect.stringContaining('invalid --map "/.archon"') })
+    expect((await named('--help')).out).toContain('ARCHON_DATABASE_URL')
   })
 
   test('a password is never shown, whatever goes wrong', async () => {
     const unreachable = 'postgres://archon:hunter2@127.0.0.1:1/archon'
     for (const args of [[unreachable], [unreachable, '--verbose'], [unreachable, '--json']]) {
-      const result = await given('', ...args)
+      const result = await named(...args)
       expect(result.code).toBe(1)
       expect(result.out + result.err).toContain("can't use the PostgreSQL database")
       expect(result.out + result.err).not.toContain('hunter2')
@@ -340,13 +351,13 @@ describe('which database', () => {
   test('PostgreSQL on both sides, with a password on the command line only against advice', async () => {
     const server = await startPostgres()
     try {
-      const theirs = await archonOnPostgres(await server.freshDatabase(), 'environments')
+      const theirs = await archonOnPostgres(await server.freshDatabase(), 'latest')
       const id = await theirs.insert('codebases', { name: 'shop', default_cwd: repo.path })
       await theirs.insert('conversations', { platform_type: 'web', platform_conversation_id: 'w', codebase_id: id })
       world.env['COPPICE_DATABASE_URL'] = await server.freshDatabase()
-      const direct = await given('', theirs.address)
+      const direct = await named(theirs.address)
       expect(direct.err).toContain("don't put passwords on the command line")
-      expect(direct.out).toBe('Imported 1 codebase and 1 conversation\n')
+      expect(direct.out).toBe('Imported 1 repository and 1 conversation\n  shop: agent claude\n')
       const piped = await given(theirs.address, '-')
       expect(piped).toMatchObject({ code: 0, err: '', out: expect.stringContaining('Already imported') })
       const password = new URL(theirs.address).password

@@ -10,8 +10,10 @@ import {
   archonOnSqlite,
   type Generation,
   generations,
+  hasEnvironments,
 } from '../helpers/archon.ts'
 import { type CliWorld, type EnvironmentJson, makeCliWorld, project } from '../helpers/cli.ts'
+import { everyCase } from '../helpers/every-case.ts'
 import { startPostgres, type TestPostgres } from '../helpers/postgres.ts'
 import type { TestRepo } from '../helpers/repo.ts'
 
@@ -38,6 +40,9 @@ afterAll(() => postgres.stop())
 beforeEach(() => {
   world = makeCliWorld()
   repo = project(world)
+  // Older than anything in Archon's rows.
+  world.box.env['GIT_COMMITTER_DATE'] = '2025-12-31T00:00:00Z'
+  repo.git('commit', '-q', '--amend', '--no-edit')
 })
 afterEach(async () => {
   await archon.close()
@@ -71,7 +76,14 @@ const fill = async (generation: Generation): Promise<void> => {
     // Half of an installation that was brought up to date half-way.
     if (generation === 'legacy-id' && own) return { isolation_env_id_legacy: path }
     const [workflow_type, workflow_id] = works[tree] ?? ['task', tree]
-    const values = { codebase_id: codebase, workflow_type, workflow_id, working_path: path, branch_name: tree }
+    const values = {
+      codebase_id: codebase,
+      workflow_type,
+      workflow_id,
+      working_path: path,
+      branch_name: tree,
+      created_at: '2026-01-01 00:00:00',
+    }
     const id = rows.get(tree) ?? (await archon.insert('isolation_environments', values))
     rows.set(tree, id)
     return { isolation_env_id: id }
@@ -83,9 +95,7 @@ const fill = async (generation: Generation): Promise<void> => {
       codebase_id: codebase,
       created_at: '2026-01-01 00:00:00',
       updated_at: '2026-01-02 03:04:05.678',
-      ...(generation === 'legacy-id' || generation === 'environments'
-        ? { last_activity_at: '2026-01-03 00:00:00' }
-        : {}),
+      ...(hasEnvironments(generation) ? { last_activity_at: '2026-01-03 00:00:00' } : {}),
       ...more,
     })
   const session = (conversation: string, id: string, agent = 'claude', active = true): Promise<string> =>
@@ -112,9 +122,15 @@ const engines = {
   sqlite: (generation: Generation) => archonOnSqlite(world.box.path('archon.db'), generation),
   postgres: async (generation: Generation) => archonOnPostgres(await postgres.freshDatabase(), generation),
 }
-const cases = generations.flatMap((generation) =>
-  (Object.keys(engines) as (keyof typeof engines)[]).map((engine) => [generation, engine] as const),
-)
+const engineNames = ['sqlite', 'postgres'] as const
+/** Each generation once, and each engine; with `npm run test:every-case` each generation on each engine. */
+const cases = generations
+  .slice(1)
+  .flatMap((generation, index) =>
+    engineNames
+      .filter((_, engine) => everyCase || engine === index % engineNames.length)
+      .map((engine) => [generation, engine] as const),
+  )
 
 const imported = (...more: string[]): Promise<Report> =>
   world.json<Report>('/', 0, 'import', 'archon', archon.address, ...more)
@@ -188,10 +204,7 @@ describe.each(cases)('an installation of the generation %s on %s', (generation, 
   }
 
   const conversationsAreBound = async (): Promise<void> => {
-    const at =
-      generation === 'worktree-path' || generation === 'text-id'
-        ? '2026-01-02T03:04:05.678Z'
-        : '2026-01-03T00:00:00.000Z'
+    const at = hasEnvironments(generation) ? '2026-01-03T00:00:00.000Z' : '2026-01-02T03:04:05.678Z'
     await inStore(async (store) => {
       const issue = await store.conversations.find('github', 'acme/shop#42')
       const environment = issue?.environmentId && (await store.environments.get(issue.environmentId))
@@ -254,4 +267,20 @@ describe.each(cases)('an installation of the generation %s on %s', (generation, 
     await twiceIsOnce()
     await returnedIsTaken()
   })
+})
+
+test('an installation of the first generation, which had no worktrees', async () => {
+  archon = await engines.postgres('initial')
+  const codebase_id = await archon.insert('codebases', { name: 'acme/shop', default_cwd: repo.path })
+  const talk = { platform_type: 'telegram', platform_conversation_id: '5550', codebase_id, cwd: repo.path }
+  const conversation_id = await archon.insert('conversations', talk)
+  const session = { conversation_id, ai_assistant_type: 'claude', assistant_session_id: 'c-1', active: true }
+  await archon.insert('sessions', session)
+  const { dryRun: _, ...announced } = await imported('--dry-run')
+  const report = await imported()
+  expect(report).toMatchObject({ ...announced, codebases: { taken: 1 }, conversations: { taken: 1 } })
+  expect(report.leftOut.map(({ kind, reason }) => `${kind}: ${reason}`)).toEqual([
+    "session: its conversation's worktree wasn't imported",
+  ])
+  expect(await found('telegram', '5550')).toMatchObject({ persistent: true, environmentId: undefined })
 })

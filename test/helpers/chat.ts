@@ -1,3 +1,4 @@
+import MarkdownIt from 'markdown-it'
 import type { Agent } from '../../src/agents/agent.ts'
 import { createChanges } from '../../src/conversations/changes.ts'
 import { answerCommand, type ChatAnswer } from '../../src/conversations/answer-command.ts'
@@ -85,6 +86,7 @@ export const makeChat = async (world: World, options: ChatOptions = {}): Promise
     say: async (text) => {
       const answer = await ask(text)
       if (answer.kind !== 'answer') throw new Error(`${text} is the repository's own command`)
+      assertPlaceholdersShow(answer.text)
       return answer.text
     },
     startSession: async (directory, agent = 'demo') => {
@@ -106,6 +108,17 @@ export const makeChat = async (world: World, options: ChatOptions = {}): Promise
     session: async () => store.sessions.live((await conversation()).id),
     stops,
   }
+}
+
+const markdown = new MarkdownIt({ html: true })
+
+/** Outside code, GitHub takes `<name>` for an HTML tag and shows nothing. */
+const assertPlaceholdersShow = (text: string): void => {
+  const html = markdown.render(text)
+  const lost = [...text.matchAll(/<([A-Za-z][^<>\n]*)>/g)].flatMap(([found, name = '']) =>
+    html.includes(`&lt;${name}&gt;`) ? [] : [found],
+  )
+  if (lost.length > 0) throw new Error(`GitHub would not show ${lost.join(', ')} of: ${text}`)
 }
 
 /** One that could work, and is never asked to. */

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { built } from './built.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
+import { needsOwnProcess, runWarm } from './warm-cli.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 
@@ -13,13 +14,15 @@ export const main = built('src/main.ts')
 
 export type CliResult = { readonly code: number | null; readonly out: string; readonly err: string }
 
-/** A sandbox in which the real command line runs as a process of its own. */
+/** A sandbox in which the real command line runs. */
 export type CliWorld = {
   readonly box: Sandbox
   readonly home: string
+  /** In a process that has loaded the program already, one command after the other. */
   run(cwd: string, ...args: string[]): Promise<CliResult>
   /** Its JSON answer; the exit code has to be the one that is expected. */
   json<T = Record<string, unknown>>(cwd: string, code: number, ...args: string[]): Promise<T>
+  /** As a process of its own, for what depends on that: signals, two at once, the start itself. */
   start(cwd: string, ...args: string[]): ChildProcess
   readonly env: Record<string, string>
   /** Words before the program, such as those of nsenter: what is pushed here counts for every later start. */
@@ -44,7 +47,8 @@ export const makeCliWorld = (
       through.length === 0 ? program : [...through, 'sh', '-c', 'cd "$0" && exec "$@"', cwd, ...program]
     return spawn(command, rest, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   }
-  const run = (cwd: string, ...args: string[]): Promise<CliResult> => ended(start(cwd, ...args))
+  const run = (cwd: string, ...args: string[]): Promise<CliResult> =>
+    through.length > 0 || needsOwnProcess(args) ? ended(start(cwd, ...args)) : runWarm({ cwd, env, args })
   return {
     box,
     home,

@@ -116,6 +116,7 @@ const codebaseOf = (repo: TestRepo, more: Partial<Codebase> = {}): Codebase => (
   remote: undefined,
   remoteUrl: undefined,
   baseBranch: 'main',
+  base: undefined,
   github: undefined,
   defaultAgent: undefined,
   cloned: false,

@@ -4,11 +4,13 @@ import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, vi } from 'vitest'
 import type { IsolationHints } from '../../src/domain/hints.ts'
+import { everyCase } from './every-case.ts'
 import { built } from './built.ts'
 import { clearCgroups } from './cgroups.ts'
 import type { CliResult } from './cli.ts'
 import { startPostgres, type TestPostgres } from './postgres.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
+import { needsOwnProcess, runWarm } from './warm-cli.ts'
 
 /** Each of these tests starts several processes: on a busy machine that takes a while. */
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
@@ -17,7 +19,7 @@ const root = resolve(import.meta.dirname, '../..')
 const node = join(root, 'node_modules/.bin/node')
 const main = built('src/main.ts')
 
-/** A sandbox with a home in which the real server and the real command line run as processes of their own. */
+/** A sandbox with a home in which the real server runs as a process, and the real command line as in `makeCliWorld`. */
 export type ServerWorld = {
   readonly box: Sandbox
   readonly home: string
@@ -27,6 +29,8 @@ export type ServerWorld = {
   /** The command line to its end. */
   cli(cwd: string, ...args: string[]): Promise<CliResult>
   cliWith(env: Record<string, string>, cwd: string, ...args: string[]): Promise<CliResult>
+  /** Never as a process of its own, a `chat` neither: for one that nothing runs beside and no signal ends. */
+  warm(env: Record<string, string>, cwd: string, ...args: string[]): Promise<CliResult>
   /** Its JSON answer; it has to succeed. */
   json<T = Record<string, unknown>>(cwd: string, ...args: string[]): Promise<T>
   /** What a terminal does to all that runs in it. */
@@ -103,7 +107,10 @@ export const makeServerWorld = (
   }
   // A test run that is broken off must not leave servers behind.
   process.once('exit', killAll)
-  const cliWith: ServerWorld['cliWith'] = (given, cwd, ...args) => ended(start(given, cwd, args))
+  const warm: ServerWorld['warm'] = (given, cwd, ...args) =>
+    runWarm({ cwd, env: { ...env, ...given }, args: [...args, '--home', home] })
+  const cliWith: ServerWorld['cliWith'] = (given, cwd, ...args) =>
+    needsOwnProcess(args) ? ended(start(given, cwd, args)) : warm(given, cwd, ...args)
   const json = async <T>(cwd: string, ...args: string[]): Promise<T> => {
     const result = await cliWith({}, cwd, ...args, '--json')
     if (result.code !== 0) throw new Error(`exit code ${result.code}\n${result.out}\n${result.err}`)
@@ -114,6 +121,7 @@ export const makeServerWorld = (
     home,
     env,
     cliWith,
+    warm,
     cli: (cwd, ...args) => cliWith({}, cwd, ...args),
     json,
     interrupt: (signal) => {
@@ -149,7 +157,7 @@ const ready = async (child: ChildProcess, home: string): Promise<ServerProcess> 
   void exit.then((result) => (gone = result))
   const url = await until('the server prints its address', async () => {
     if (gone !== undefined) throw new Error(`the server ended with ${gone.code}:\n${gone.out}${gone.err}`)
-    return /listening on (http:\S+)/.exec(printed)?.[1]
+    return /listening on (http:\S+)/.exec(printed)?.[1]?.replace('//0.0.0.0:', '//127.0.0.1:')
   })
   await until('the server is ready', async () => (await fetch(`${url}/healthz`)).ok || undefined)
   return over(child, exit, url, readFileSync(join(home, 'token'), 'utf8').trim())
@@ -248,13 +256,31 @@ export const until = async <T>(
   }
 }
 
+type DatabaseName = 'sqlite' | 'postgres'
+type DatabaseSuite = (database: () => Promise<Record<string, string>>, name: DatabaseName) => void
+
 /** One suite on SQLite and on PostgreSQL; `database` answers the variables that choose a fresh one. */
-export const onEachDatabase = (
-  suite: (database: () => Promise<Record<string, string>>, name: 'sqlite' | 'postgres') => void,
-): void => {
+export const onEachDatabase = (suite: DatabaseSuite): void => {
+  onSqlite(suite)
+  onPostgres(suite)
+}
+
+/**
+ * Runs a suite on one of the two databases, and with `npm run test:every-case` on both. The conformance tests compare the databases; here the
+ * tests of a file alternate, so that every test runs once and both databases are used.
+ */
+export const onDatabase = (name: DatabaseName, suite: DatabaseSuite): void => {
+  if (everyCase || name === 'sqlite') onSqlite(suite)
+  if (everyCase || name === 'postgres') onPostgres(suite)
+}
+
+const onSqlite = (suite: DatabaseSuite): void => {
   describe('on sqlite', () => {
     suite(async () => ({}), 'sqlite')
   })
+}
+
+const onPostgres = (suite: DatabaseSuite): void => {
   describe('on postgres', () => {
     let server: TestPostgres | undefined
     beforeAll(async () => {

@@ -13,6 +13,7 @@ export const aCodebase = (key = 'one', change: Partial<Codebase> = {}): Codebase
   remote: undefined,
   remoteUrl: undefined,
   baseBranch: undefined,
+  base: undefined,
   github: undefined,
   defaultAgent: undefined,
   cloned: false,

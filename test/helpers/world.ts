@@ -126,6 +126,7 @@ const register = async (context: IsolationContext, repo: TestRepo, remote: boole
     remote: remote ? 'origin' : undefined,
     remoteUrl: undefined,
     baseBranch: undefined,
+    base: undefined,
     github: undefined,
     defaultAgent: undefined,
     cloned: false,

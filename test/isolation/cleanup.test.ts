@@ -1,6 +1,6 @@
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { onConversationClosed } from '../../src/cleanup/closed.ts'
 import { runScheduledCleanup, type SweepOptions } from '../../src/cleanup/sweep.ts'
 import type { Settings } from '../../src/domain/config/settings.ts'
@@ -10,8 +10,8 @@ import { reportJson } from '../../src/commands/views/json.ts'
 import { freshen } from '../../src/isolation/codebases/base.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
-import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
-import { ask, branchExists, conversation, fingerprint, inside, issue, removed, resolved } from './scene.ts'
+import { makeContext, makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
+import { ask, branchExists, conversation, fingerprint, inside, issue, remove, removed, resolved } from './scene.ts'
 import { said } from '../helpers/words.ts'
 import { asProgram } from '../../src/commands/views/view.ts'
 import { describeRemovalReason } from '../../src/commands/views/merged.ts'
@@ -31,8 +31,56 @@ const withSettings = (world: World, settings: Partial<Settings>): World => {
 const names = (rows: readonly { environment: { branch: string } }[]): string[] =>
   rows.map(({ environment }) => environment.branch)
 
-describe.concurrent('the sweep removes what is merged, by each proof', () => {
-  const ways: [string, (world: World, tree: ReturnType<typeof inside>) => void, RegExp][] = [
+/**
+ * A world that is arranged once and put back for each test: its repositories, worktrees and database are copies, so that
+ * nothing of one test is left for the next.
+ */
+const sceneOf = <T>(options: WorldOptions, arrange: (world: World) => Promise<T>) => {
+  const parts = ['project', 'origin.git', 'trees', 'state']
+  let made: Promise<{ world: World; arranged: T }> | undefined
+  const make = async () => {
+    const world = await makeWorld(options)
+    const arranged = await arrange(world)
+    await world.context.store.close()
+    for (const part of parts) {
+      if (existsSync(world.box.path(part))) cpSync(world.box.path(part), world.box.path(`copy/${part}`), inFull)
+    }
+    return { world, arranged }
+  }
+  return {
+    open: async () => {
+      const { world, arranged } = await (made ??= make())
+      // The directories themselves stay: a repository is also known by its inode.
+      for (const name of readdirSync(world.box.root)) if (!['copy', 'home'].includes(name)) empty(world.box.path(name))
+      for (const part of readdirSync(world.box.path('copy'))) {
+        cpSync(world.box.path(`copy/${part}`), world.box.path(part), inFull)
+      }
+      const context = await makeContext(world.box, options.context ?? {}, options)
+      const again: World = { ...world, context, provider: createEnvironments(context) }
+      return { ...arranged, world: again, [Symbol.asyncDispose]: () => context.store.close() }
+    },
+    close: async () => (await made)?.world.box[Symbol.dispose](),
+  }
+}
+const inFull = { recursive: true, preserveTimestamps: true, verbatimSymlinks: true }
+const empty = (path: string): void => {
+  if (!lstatSync(path).isDirectory()) return rmSync(path)
+  for (const name of readdirSync(path)) {
+    if (name === '.git' && lstatSync(join(path, name)).isDirectory()) empty(join(path, name))
+    else rmSync(join(path, name), { recursive: true })
+  }
+}
+
+describe('the sweep removes what is merged, by each proof', () => {
+  const scene = sceneOf({ settings: { holdMergedHours: 0 } }, async (world) => {
+    const environment = await issue(world, 42)
+    const tree = inside(world, environment)
+    tree.commit('one', '1\n')
+    tree.commit('two', '2\n')
+    return { environment }
+  })
+  afterAll(scene.close)
+  const ways: [string, (world: World) => void, RegExp][] = [
     ['a merge', (world) => world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42'), /ancestor of main/],
     ['a fast-forward', (world) => world.repo.git('merge', '-q', '--ff-only', 'issue-42'), /ancestor of main/],
     [
@@ -87,16 +135,16 @@ describe.concurrent('the sweep removes what is merged, by each proof', () => {
       /merged: /,
     ],
   ]
-  test.for(ways)('%s', async ([, land, proof]) => {
-    await using world = await makeWorld({ settings: { holdMergedHours: 0 } })
-    const environment = await issue(world, 42)
-    const tree = inside(world, environment)
-    tree.commit('one', '1\n')
-    tree.commit('two', '2\n')
-    land(world, tree)
-    const report = await sweep(world)
+  test.for(ways)('%s', async ([what, land, proof]) => {
+    await using opened = await scene.open()
+    const { world, environment } = opened
+    land(world)
+    // A removal asks again, in the same way whatever the proof: one of each kind of proof is enough.
+    const dryRun = !['a merge', 'a squash at the tip', 'a squash whose lines base changed later'].includes(what)
+    const report = await sweep(world, { dryRun })
     expect(names(report.removed)).toEqual(['issue-42'])
     expect(describeRemovalReason(report.removed[0]?.why ?? '')).toMatch(proof)
+    if (dryRun) return
     expect(report.removed[0]).toMatchObject({ branchDeleted: true })
     expect(report.removed[0]?.restorePoint).toBeDefined()
     expect(existsSync(environment.path)).toBe(false)
@@ -113,7 +161,7 @@ describe.concurrent('the sweep removes what is merged, by each proof', () => {
   })
 })
 
-describe.concurrent('work that somebody merely looks at is not merged', () => {
+describe('work that somebody merely looks at is not merged', () => {
   const looks: [string, (world: World) => void | Promise<void>, says?: string][] = [
     ['on a detached HEAD', ({ repo }) => repo.git('checkout', '-q', '--detach', 'issue-42')],
     ['on a review branch', ({ repo }) => repo.git('checkout', '-q', '-b', 'review', 'issue-42')],
@@ -293,17 +341,28 @@ describe.concurrent('work that somebody merely looks at is not merged', () => {
       },
     ],
   ]
+  const scenes = [false, true].map((remote) =>
+    sceneOf({ remote, settings: { holdMergedHours: 0 } }, async (world) => {
+      const environment = await issue(world, 42)
+      inside(world, environment).commit('one', '1\n')
+      return { environment }
+    }),
+  )
+  afterAll(() => Promise.all(scenes.map(({ close }) => close())))
   test.for(looks)('%s', async ([name, look, says]) => {
-    const remote = name.includes('push') || name.includes('remote')
-    await using world = await makeWorld({ remote, settings: { holdMergedHours: 0 } })
-    const environment = await issue(world, 42)
-    inside(world, environment).commit('one', '1\n')
+    const isRemote = name.includes('push') || name.includes('remote')
+    await using opened = await scenes[isRemote ? 1 : 0]!.open()
+    const { world, environment } = opened
     await look(world)
     const tip = world.repo.git('rev-parse', 'refs/heads/issue-42')
     const report = await sweep(world)
     expect(report).toMatchObject({ removed: [], errors: [] })
     expect(said(report.notices).join()).toContain(says ?? '')
-    await removed(world, environment)
+    // What a removal decides about the branch, it has decided before a dry run ends.
+    const asked = await remove(world, environment, { dryRun: true })
+    expect(asked.outcome === 'would-remove' && ['no', 'cannot-tell'].includes(asked.merged.value)).toBe(true)
+    if (!/on a review branch|making it the remote's default/.test(name)) return
+    expect((await removed(world, environment)).branchDeleted).toBe(false)
     expect(world.repo.git('rev-parse', 'refs/heads/issue-42')).toBe(tip)
   })
 })
@@ -337,63 +396,8 @@ describe.concurrent('the sweep', () => {
     expect(world.repo.git('rev-parse', 'issue-1')).toBe(tip)
   })
 
-  test('with staleDays 0 everything idle is stale', async () => {
-    await using world = await makeWorld()
-    await issue(world, 1)
-    expect(names((await sweep(withSettings(world, { staleDays: 0 }))).removed)).toEqual(['issue-1'])
-  })
-
-  test('only merged, or only stale, when that is asked for', async () => {
-    await using world = await makeWorld({ settings: { holdMergedHours: 0 } })
-    inside(world, await issue(world, 1)).commit('a', 'a\n')
-    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-1')
-    const old = await issue(world, 2)
-    await world.context.store.environments.update(old.id, { lastActivityAt: 1 })
-    const dated = withSettings(world, { staleDays: 0 })
-    expect(names((await sweep(dated, { only: 'merged', dryRun: true })).removed)).toEqual(['issue-1'])
-    expect(names((await sweep(dated, { only: 'stale', dryRun: true })).removed).sort()).toEqual(['issue-1', 'issue-2'])
-  })
-
-  test('skips with every reason what a gate refuses, and touches it not', async () => {
-    await using world = await makeWorld()
-    const environment = await issue(world, 1)
-    inside(world, environment).write('draft', 'draft\n')
-    const before = fingerprint(environment.path)
-    const report = await sweep(withSettings(world, { staleDays: 0 }))
-    expect(report.skipped.map(({ environment: { branch }, reasons }) => [branch, reasons.map(describeReason)])).toEqual(
-      [['issue-1', ['1 untracked']]],
-    )
-    expect(fingerprint(environment.path)).toBe(before)
-  })
-
-  test('records what is missing, prunes nothing, and takes it back when it returns', async () => {
-    await using world = await makeWorld()
-    const environment = await issue(world, 1)
-    renameSync(environment.path, world.box.path('away'))
-    const dated = withSettings(world, { staleDays: 0, holdDays: 0 })
-    const report = await sweep(dated)
-    expect(report.missing.map(({ id }) => id)).toEqual([environment.id])
-    expect((await world.context.store.environments.get(environment.id))?.status).toBe('missing')
-    expect(world.repo.git('worktree', 'list')).toContain('issue-1')
-    renameSync(world.box.path('away'), environment.path)
-    await sweep(world)
-    expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
-  })
-
-  test('reports orphans and never deletes them; spares are none', async () => {
-    await using world = await makeWorld({ settings: { spares: 1, staleDays: 0 } })
-    await keepSpares(world.context, world.codebase)
-    const tree = world.repo.worktree('mine', '-b', 'mine')
-    const before = fingerprint(tree.path)
-    const report = await sweep(world)
-    expect(report.orphans).toEqual([{ path: tree.path, branch: 'mine' }])
-    expect(fingerprint(tree.path)).toBe(before)
-    expect(branchExists(world, 'mine')).toBe(true)
-    expect(await world.context.store.spares.list(world.codebase.id)).toHaveLength(1)
-  })
-
   test('leaves adopted environments and those of persistent platforms, merged and stale as they are', async () => {
-    await using world = await makeWorld({ settings: { staleDays: 0, holdDays: 0, holdMergedHours: 0 } })
+    await using world = await makeWorld({ settings: { staleDays: 0, holdMergedHours: 0 } })
     const tree = world.repo.worktree('mine', '-b', 'mine')
     const adopted = await world.provider.adopt(world.codebase, tree.path, { createdBy: 'test', aliases: [] })
     const chat = await issue(world, 1)
@@ -421,44 +425,46 @@ describe.concurrent('the sweep', () => {
     expect(names(report.removed).sort()).toEqual(['issue-1', 'issue-3'])
   })
 
-  const damage: [string, (world: World, path: string, record: string) => void][] = [
-    ['its branch was deleted', (world) => world.repo.git('update-ref', '-d', 'refs/heads/issue-2')],
-    ['its record is damaged', (_, __, record) => writeFileSync(join(record, 'HEAD'), 'nonsense')],
-    ['its index is damaged', (_, __, record) => writeFileSync(join(record, 'index'), 'nonsense')],
-    [
-      'its directory became a file',
-      (_, path) => {
+  test('goes on with the others, whatever is damaged in some', async () => {
+    const damage: Record<string, (world: World, name: string) => void> = {
+      'its branch was deleted': (world, name) => world.repo.git('update-ref', '-d', `refs/heads/${name}`),
+      'its record is damaged': (world, name) => writeFileSync(record(world, name, 'HEAD'), 'nonsense'),
+      'its index is damaged': (world, name) => writeFileSync(record(world, name, 'index'), 'nonsense'),
+      'its directory became a file': (world, name) => {
+        const path = join(world.context.worktreesBase, 'project', name)
         rmSync(path, { recursive: true })
         writeFileSync(path, 'a file')
       },
-    ],
-    [
-      'its branch points to nothing',
-      (world) => writeFileSync(join(world.repo.path, '.git/refs/heads/issue-2'), `${'0'.repeat(39)}1\n`),
-    ],
-  ]
-  test.for(damage)('goes on with the others when of one %s', async ([, harm]) => {
+      'its branch points to nothing': (world, name) =>
+        writeFileSync(join(world.repo.path, '.git/refs/heads', name), `${'0'.repeat(39)}1\n`),
+    }
+    const record = (world: World, name: string, file: string): string =>
+      join(world.repo.path, '.git/worktrees', name, file)
     await using world = await makeWorld({ settings: { staleDays: 0 } })
-    for (const n of [1, 2, 3]) await issue(world, n)
-    const path = join(world.context.worktreesBase, 'project', 'issue-2')
-    harm(world, path, join(world.repo.path, '.git/worktrees/issue-2'))
+    const count = Object.keys(damage).length + 2
+    for (let n = 1; n <= count; n += 1) await issue(world, n)
+    for (const [i, harm] of Object.values(damage).entries()) harm(world, `issue-${i + 2}`)
     const report = await sweep(world)
+    const whole = ['issue-1', `issue-${count}`]
     expect(
       names(report.removed)
-        .filter((name) => name !== 'issue-2')
+        .filter((name) => whole.includes(name))
         .sort(),
-    ).toEqual(['issue-1', 'issue-3'])
+    ).toEqual(whole)
   })
 
-  test('a dry run gives the same report and touches nothing at all', async () => {
-    await using world = await makeWorld({ settings: { staleDays: 0, holdMergedHours: 0 } })
+  test('removes, skips, misses and reports; a dry run gives the same report and touches nothing at all', async () => {
+    await using world = await makeWorld({ settings: { staleDays: 0, holdMergedHours: 0, spares: 1 } })
     inside(world, await issue(world, 1)).commit('a', 'a\n')
     world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-1')
-    inside(world, await issue(world, 2)).write('draft', 'draft\n')
-    await issue(world, 3)
+    const draft = await issue(world, 2)
+    inside(world, draft).write('draft', 'draft\n')
+    const idle = await issue(world, 3)
+    await world.context.store.environments.update(idle.id, { lastActivityAt: 1 })
     const gone = await issue(world, 4)
     renameSync(gone.path, world.box.path('away'))
-    world.repo.worktree('mine', '-b', 'mine')
+    const mine = world.repo.worktree('mine', '-b', 'mine')
+    await keepSpares(world.context, world.codebase)
     const isDatabase = (path: string): boolean => /coppice\.(db|lock)/.test(path)
     const rows = async () => [
       await world.context.store.environments.live(world.codebase.id),
@@ -468,37 +474,44 @@ describe.concurrent('the sweep', () => {
     ]
     const before = [fingerprint(world.box.root, isDatabase), await rows()]
     const dry = await sweep(world, { dryRun: true })
+    expect(names((await sweep(world, { only: 'merged', dryRun: true })).removed)).toEqual(['issue-1'])
+    expect(names((await sweep(world, { only: 'stale', dryRun: true })).removed).sort()).toEqual(['issue-1', 'issue-3'])
     expect([fingerprint(world.box.root, isDatabase), await rows()]).toEqual(before)
+    const trees = () => [draft.path, mine.path].map((path) => fingerprint(path))
+    const left = trees()
     const wet = await sweep(world)
     expect(dry.dryRun).toBe(true)
     expect(dry.removed.map(({ environment, why }) => [environment.branch, why])).toEqual(
       wet.removed.map(({ environment, why }) => [environment.branch, why]),
     )
-    expect(names(dry.skipped)).toEqual(names(wet.skipped))
-    expect(dry.missing.map(({ id }) => id)).toEqual(wet.missing.map(({ id }) => id))
+    expect(names(wet.removed).sort()).toEqual(['issue-1', 'issue-3'])
+    const reasonsOf = ({ skipped }: typeof wet) =>
+      skipped.map(({ environment: { branch }, reasons }) => [branch, reasons.map(describeReason)])
+    expect(reasonsOf(wet)).toEqual([['issue-2', ['1 untracked']]])
+    expect(reasonsOf(dry)).toEqual(reasonsOf(wet))
+    expect(wet.missing.map(({ id }) => id)).toEqual([gone.id])
+    expect(dry.missing.map(({ id }) => id)).toEqual([gone.id])
+    // Orphans are reported and never deleted; spares are none.
+    expect(wet.orphans).toEqual([{ path: mine.path, branch: 'mine' }])
     expect(dry.orphans).toEqual(wet.orphans)
-    expect(names(wet.removed)).toHaveLength(2)
-  })
-
-  test('leaves a report behind', async () => {
-    await using world = await makeWorld({ settings: { staleDays: 0 } })
-    const environment = await issue(world, 1)
-    await sweep(world)
+    expect(trees()).toEqual(left)
+    expect(branchExists(world, 'mine')).toBe(true)
+    expect(await world.context.store.spares.list(world.codebase.id)).toHaveLength(1)
+    // A report stays behind.
     const [event] = await world.context.store.events.recent({ kind: 'cleanup', limit: 1 })
-    expect(event?.data).toMatchObject({ removed: [{ id: environment.id, branch: 'issue-1' }], errors: [] })
-  })
-
-  test('lets restore points go when their time is over', async () => {
-    let now = Date.now()
-    await using world = await makeWorld({ settings: { restoreDays: 1 }, context: { clock: () => now } })
-    const { restorePoint } = await removed(world, await issue(world, 1))
-    now += 2 * day
+    expect(event?.data).toMatchObject({ errors: [] })
+    expect(JSON.stringify(event?.data)).toContain(JSON.stringify({ id: idle.id, branch: 'issue-3' }).slice(1, -1))
+    // What is missing is recorded, nothing is pruned, and it is taken back when it returns.
+    const statusOf = async () => (await world.context.store.environments.get(gone.id))?.status
+    expect(await statusOf()).toBe('missing')
+    expect(world.repo.git('worktree', 'list')).toContain('issue-4')
+    renameSync(world.box.path('away'), gone.path)
+    inside(world, gone).write('draft', 'draft\n')
     await sweep(world)
-    expect(await world.context.store.restorePoints.get(restorePoint.id)).toBeUndefined()
-    expect(existsSync(join(world.context.home, 'restore', restorePoint.id))).toBe(false)
+    expect(await statusOf()).toBe('active')
   })
 
-  test('of one codebase goes on although the repository of another, with an expired restore point, is gone', async () => {
+  test('lets restore points go when their time is over, although the repository of another codebase with one is gone', async () => {
     let now = Date.now()
     const settings = { staleDays: 0, restoreDays: 1 }
     await using world = await makeWorld({ settings, context: { clock: () => now } })
@@ -513,17 +526,20 @@ describe.concurrent('the sweep', () => {
     await world.context.store.codebases.insert(codebase)
     await removed(world, (await resolved(world, 'issue', 1, { codebase })).environment)
     rmSync(other.path, { recursive: true })
+    const { restorePoint } = await removed(world, await issue(world, 1))
     await issue(world, 2)
     now += 2 * day
     const report = await sweep(world)
     expect(names(report.removed)).toEqual(['issue-2'])
     expect(await world.context.store.events.recent({ kind: 'cleanup', limit: 5 })).toHaveLength(1)
+    expect(await world.context.store.restorePoints.get(restorePoint.id)).toBeUndefined()
+    expect(existsSync(join(world.context.home, 'restore', restorePoint.id))).toBe(false)
   })
 
   test('names what its restore points left out, in the report and to the conversations that lose the worktree', async () => {
     await using world = await makeWorld({
       prepare: (repo) => repo.commit('.gitignore', 'node_modules/\n'),
-      settings: { staleDays: 0, holdDays: 0 },
+      settings: { staleDays: 0 },
     })
     const environment = await issue(world, 1)
     inside(world, environment).write('node_modules/a/index.js', 'made again')
@@ -553,7 +569,7 @@ describe.concurrent('the sweep', () => {
   })
 
   test("never judges another host's environments", async () => {
-    await using world = await makeWorld({ settings: { staleDays: 0, holdDays: 0 } })
+    await using world = await makeWorld({ settings: { staleDays: 0 } })
     const environment = await issue(world, 1)
     const elsewhere = { ...withSettings(world, {}), context: { ...world.context, host: 'another-host' } }
     rmSync(environment.path, { recursive: true })
@@ -563,7 +579,7 @@ describe.concurrent('the sweep', () => {
   })
 })
 
-describe.concurrent('on a stale base', () => {
+describe('on a stale base', () => {
   const ways: [string, RegExp, (world: World) => void][] = [
     [
       'when the remote cannot be reached',
@@ -618,9 +634,8 @@ describe.concurrent('on a stale base', () => {
   ]
 
   /** Two environments whose work is on origin's main as far as we know; the second has been idle for long. */
-  const landed = async (options: WorldOptions = {}) => {
-    const settings = { holdMergedHours: 0, fetchFreshSeconds: 0, worktreesPerCodebase: 2, ...options.settings }
-    const world = await makeWorld({ remote: true, ...options, settings })
+  const settings = { holdMergedHours: 0, fetchFreshSeconds: 0, worktreesPerCodebase: 2 }
+  const landed = sceneOf({ remote: true, settings }, async (world) => {
     const [fresh, idle] = [await issue(world, 1), await issue(world, 2)]
     for (const environment of [fresh, idle]) {
       const tree = inside(world, environment)
@@ -629,13 +644,14 @@ describe.concurrent('on a stale base', () => {
       tree.git('rebase', '-q', 'origin/main')
       tree.git('push', '-q', 'origin', 'HEAD:main')
     }
-    return { world, fresh, idle }
-  }
-
-  test.for(ways)('%s nothing is removed as merged and no branch is deleted on its word', async ([, why, spoil]) => {
-    const { world, fresh, idle } = await landed()
-    await using _ = world
     expect(names((await sweep(world, { dryRun: true })).removed)).toEqual(['issue-1', 'issue-2'])
+    return { fresh, idle }
+  })
+  afterAll(landed.close)
+
+  test.for(ways)('%s nothing is removed as merged and no branch is deleted on its word', async ([when, why, spoil]) => {
+    await using opened = await landed.open()
+    const { world, fresh, idle } = opened
     spoil(world)
     const full = await ask(world, 'issue', 3)
     expect(full).toMatchObject({ outcome: 'limit', report: { merged: 0 } })
@@ -645,7 +661,8 @@ describe.concurrent('on a stale base', () => {
     inside(world, idle).git('commit', '-q', '--amend', '--no-edit')
     delete world.box.env['GIT_COMMITTER_DATE']
     await world.context.store.environments.update(idle.id, { lastActivityAt: 1 })
-    for (const dryRun of [true, false]) {
+    // A dry run says the same, whatever the cause.
+    for (const dryRun of when === ways[0]?.[0] ? [true, false] : [false]) {
       const report = await sweep(old, { dryRun })
       expect(report.removed).toMatchObject([{ environment: { branch: 'issue-2' }, why: { kind: 'idle-since' } }])
       expect(report.removed[0]?.branchDeleted).toBe(false)
@@ -672,8 +689,8 @@ describe.concurrent('on a stale base', () => {
   })
 
   test('a closed conversation keeps the branch, and is told why', async () => {
-    const { world, fresh } = await landed()
-    await using _ = world
+    await using opened = await landed.open()
+    const { world, fresh } = opened
     renameSync(world.box.path('origin.git'), world.box.path('offline.git'))
     const ticket = await conversation(world, { platform: 'github', environmentId: fresh.id })
     const closed = await onConversationClosed(world.context, world.provider, ticket)
@@ -683,8 +700,8 @@ describe.concurrent('on a stale base', () => {
   })
 
   test('is not what a fetch leaves that failed for another branch only, and it need not fetch again', async () => {
-    const { world } = await landed()
-    await using _ = world
+    await using opened = await landed.open()
+    const { world } = opened
     const origin = world.box.path('origin.git')
     world.box.raw(origin, 'branch', 'topic', 'main')
     await sweep(world, { dryRun: true })
@@ -714,7 +731,7 @@ describe.concurrent('a closed conversation', () => {
     return { world, environment, ticket, close }
   }
 
-  test('lets go, and its clean environment goes', async () => {
+  test('lets go, and its clean environment goes; twice is once, and one without an environment is nothing', async () => {
     const { world, environment, ticket, close } = await closing()
     await using _ = world
     expect(await close()).toMatchObject({ outcome: 'asked', removal: { outcome: 'removed' } })
@@ -722,21 +739,19 @@ describe.concurrent('a closed conversation', () => {
     const after = await world.context.store.conversations.find('github', ticket.conversationId)
     expect(after?.environmentId).toBeUndefined()
     expect(after?.closedAt).toBeDefined()
+    expect(await close()).toEqual({ outcome: 'nothing' })
+    const bare = { ...ticket, environmentId: undefined }
+    expect(await onConversationClosed(world.context, world.provider, bare)).toEqual({ outcome: 'nothing' })
   })
 
-  test('keeps the environment while any other conversation uses it', async () => {
+  test('keeps the environment while any other conversation uses it, or work is not committed, and says so', async () => {
     const { world, environment, close } = await closing()
     await using _ = world
     const other = await conversation(world, { environmentId: environment.id, lastActivityAt: 1 })
     expect(await close()).toMatchObject({ outcome: 'kept', others: [{ id: other.id }] })
     expect(existsSync(environment.path)).toBe(true)
-  })
-
-  test('with work that is not committed says so and keeps it', async () => {
-    const { world, environment, close } = await closing()
-    await using _ = world
     inside(world, environment).write('draft', 'draft\n')
-    expect(await close()).toMatchObject({
+    expect(await onConversationClosed(world.context, world.provider, other)).toMatchObject({
       outcome: 'asked',
       removal: { outcome: 'refused', reasons: [{ fact: { kind: 'untracked', count: 1 } }] },
     })
@@ -752,15 +767,6 @@ describe.concurrent('a closed conversation', () => {
       removal: { outcome: 'released' },
     })
     expect(existsSync(tree.path)).toBe(true)
-  })
-
-  test('twice is once, and one without an environment is nothing', async () => {
-    const { world, ticket, close } = await closing()
-    await using _ = world
-    await close()
-    expect(await close()).toEqual({ outcome: 'nothing' })
-    const bare = { ...ticket, environmentId: undefined }
-    expect(await onConversationClosed(world.context, world.provider, bare)).toEqual({ outcome: 'nothing' })
   })
 
   test('of a pull request whose head was merged on the remote takes the branch with it', async () => {

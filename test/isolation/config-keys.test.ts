@@ -5,6 +5,7 @@ import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
 import { defaultSettings, type Settings } from '../../src/domain/config/settings.ts'
 import type { RepoConfig } from '../../src/domain/config/repository.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
+import { sendTo } from '../helpers/send.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { ask, conversation, inside, issue, refusal, remove, removed, resolved } from './scene.ts'
 
@@ -83,6 +84,16 @@ const repoKeys: Record<keyof RepoConfig, () => Promise<void>> = {
       expect(inside(world, environment).has('ran')).toBe(allowed)
     }
   },
+  route: async () => {
+    await using world = await makeWorld({
+      prepare: (repo) => {
+        repo.commit('.coppice/commands/review.md', 'Review it.')
+        repo.commit('.coppice/config.yaml', 'commands:\n  route: suggest\n')
+      },
+    })
+    const { said } = await sendTo(world, 'review this', { conversationId: 'C1', details: { codebase: 'project' } })
+    expect(said).toContain('This sounds like `/review`')
+  },
 }
 
 type Probe = () => Promise<void>
@@ -144,11 +155,19 @@ const settingKeys: Record<keyof Settings, Probe | 'not read by isolation or clea
     ] as const) {
       let now = Date.now()
       await using world = await makeWorld({ settings: { staleDays: days }, context: { clock: () => now } })
-      await issue(world, 1)
+      // Also while a conversation has it: the same threshold counts from its last message.
+      await conversation(world, { environmentId: (await issue(world, 1)).id })
       now += 3 * day
       const report = await runScheduledCleanup(world.context, world.provider, world.codebase)
       expect(report.removed).toHaveLength(gone)
     }
+    // Merged work isn't held longer than other work.
+    await using world = await makeWorld({ settings: { staleDays: 0 } })
+    const environment = await issue(world, 1)
+    await conversation(world, { environmentId: environment.id })
+    inside(world, environment).commit('a', 'a\n')
+    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-1')
+    expect((await remove(world, environment)).outcome).toBe('removed')
   },
   restoreDays: async () => {
     await using world = await makeWorld({ settings: { restoreDays: 3 } })
@@ -166,16 +185,6 @@ const settingKeys: Record<keyof Settings, Probe | 'not read by isolation or clea
     expect((await removed(world, environment)).leftOut).toMatchObject([
       { reason: 'over the limit of 100 MB for ignored files' },
     ])
-  },
-  holdDays: async () => {
-    let now = Date.now()
-    await using world = await makeWorld({ settings: { holdDays: 2 }, context: { clock: () => now } })
-    const environment = await issue(world, 1)
-    await conversation(world, { environmentId: environment.id })
-    now += 1.9 * day
-    await refusal(world, environment)
-    now += 0.2 * day
-    expect((await remove(world, environment)).outcome).toBe('removed')
   },
   holdMergedHours: async () => {
     let now = Date.now()

@@ -350,87 +350,62 @@ describe.concurrent("a fork's pull request", () => {
     }
   })
 
-  describe('whose head moves', () => {
-    test('a clean tree that is behind is fast-forwarded, and the user is told', async () => {
-      const { world, first, push } = await withFork()
-      await using _ = world
-      const { environment } = await fork(world, first)
-      const second = push('2\n')
-      const { notices } = await fork(world, second)
-      expect(inside(world, environment).git('rev-parse', 'HEAD')).toBe(second)
-      expect(inside(world, environment).read('fork.txt')).toBe('2\n')
-      expect(notices.join()).toContain(`fast-forwarded from \`${first.slice(0, 7)}\` to \`${second.slice(0, 7)}\``)
-    })
+  test('whose head moves is followed while the tree is clean, unused and without commits of its own, and the user is told', async () => {
+    const { world, first, push } = await withFork()
+    await using _ = world
+    const { environment } = await fork(world, first)
+    const tree = inside(world, environment)
+    const short = (sha: string): string => sha.slice(0, 7)
+    const before = world.context.git.spawned()
+    await fork(world, first)
+    // A head that has not moved starts no program.
+    expect(world.context.git.spawned()).toBe(before)
 
-    test('a review without commits of its own moves to a rewritten head', async () => {
-      const { world, first, push } = await withFork()
-      await using _ = world
-      const { environment } = await fork(world, first)
-      const second = push('rewritten\n', true)
-      await fork(world, second)
-      expect(inside(world, environment).git('rev-parse', 'HEAD')).toBe(second)
-      const third = push('again\n', true)
-      await fork(world, third)
-      expect(inside(world, environment).git('rev-parse', 'HEAD')).toBe(third)
-    })
+    const second = push('2\n')
+    const forwarded = await fork(world, second)
+    expect([tree.git('rev-parse', 'HEAD'), tree.read('fork.txt')]).toEqual([second, '2\n'])
+    expect(forwarded.notices.join()).toContain(`fast-forwarded from \`${short(first)}\` to \`${short(second)}\``)
 
-    test('a review with commits of its own is left, and both SHAs are named', async () => {
-      const { world, first, push } = await withFork()
-      await using _ = world
-      const { environment } = await fork(world, first)
-      const mine = inside(world, environment).commit('mine', 'mine\n')
-      const second = push('2\n')
-      const { notices } = await fork(world, second)
-      expect(inside(world, environment).git('rev-parse', 'HEAD')).toBe(mine)
-      expect(notices.join()).toContain(second.slice(0, 7))
-      expect(notices.join()).toContain(mine.slice(0, 7))
-    })
+    let head = second
+    for (const content of ['rewritten\n', 'again\n']) {
+      head = push(content, true)
+      await fork(world, head)
+      expect([content, tree.git('rev-parse', 'HEAD')]).toEqual([content, head])
+    }
 
-    test('a tree with changes is left, and both SHAs are named', async () => {
-      const { world, first, push } = await withFork()
-      await using _ = world
-      const { environment } = await fork(world, first)
-      inside(world, environment).write('draft', 'draft\n')
-      const second = push('2\n')
-      const { notices } = await fork(world, second)
-      expect(inside(world, environment).git('rev-parse', 'HEAD')).toBe(first)
-      expect(notices.join()).toMatch(new RegExp(`${second.slice(0, 7)}.*${first.slice(0, 7)}.*1 untracked`))
-    })
+    tree.write('draft', 'draft\n')
+    const changed = push('3\n')
+    const { notices } = await fork(world, changed)
+    expect(tree.git('rev-parse', 'HEAD')).toBe(head)
+    expect(notices.join()).toMatch(new RegExp(`${short(changed)}.*${short(head)}.*1 untracked`))
+    rmSync(join(tree.path, 'draft'))
 
-    test('a tree that somebody uses just now is left, and both SHAs are named', async () => {
-      const { world, first, push } = await withFork()
-      await using _ = world
-      const { environment } = await fork(world, first)
-      const lease = await acquireLease(world.context, world.codebase, environment, { purpose: 'agent run' })
-      const second = push('rewritten\n', true)
-      const { notices } = await fork(world, second)
-      expect(inside(world, environment).git('rev-parse', 'HEAD')).toBe(first)
-      expect(notices.join()).toContain(second.slice(0, 7))
-      await lease.release()
-    })
+    const lease = await acquireLease(world.context, world.codebase, environment, { purpose: 'agent run' })
+    const used = push('rewritten again\n', true)
+    const inUse = await fork(world, used)
+    expect(tree.git('rev-parse', 'HEAD')).toBe(head)
+    expect(inUse.notices.join()).toContain(short(used))
+    await lease.release()
 
-    test('an unmoved head starts no program', async () => {
-      const { world, first } = await withFork()
-      await using _ = world
-      await fork(world, first)
-      const before = world.context.git.spawned()
-      await fork(world, first)
-      expect(world.context.git.spawned()).toBe(before)
-    })
+    const mine = tree.commit('mine', 'mine\n')
+    const own = await fork(world, used)
+    expect(tree.git('rev-parse', 'HEAD')).toBe(mine)
+    expect(own.notices.join()).toContain(short(used))
+    expect(own.notices.join()).toContain(short(mine))
   })
 })
 
 describe.concurrent('a new tree is dressed', () => {
   test('with submodules, unless the configuration says no', async () => {
-    for (const wanted of [true, false]) {
-      await using world = await makeWorld({
-        prepare: (repo, box) => {
-          box.repo('lib').commit('lib.c', 'int x;\n')
-          repo.git('submodule', '--quiet', 'add', box.path('lib'), 'lib')
-          repo.commit('.coppice/config.yaml', `worktree:\n  submodules: ${wanted}\n`)
-        },
-      })
-      expect(inside(world, await issue(world, 42)).has('lib/lib.c')).toBe(wanted)
+    await using world = await makeWorld({
+      prepare: (repo, box) => {
+        box.repo('lib').commit('lib.c', 'int x;\n')
+        repo.git('submodule', '--quiet', 'add', box.path('lib'), 'lib')
+      },
+    })
+    for (const [number, wanted] of [true, false].entries()) {
+      world.repo.commit('.coppice/config.yaml', `worktree:\n  submodules: ${wanted}\n`)
+      expect(inside(world, await issue(world, number + 1)).has('lib/lib.c')).toBe(wanted)
     }
   })
 

@@ -180,53 +180,43 @@ describe.concurrent('what git does not protect', () => {
     expect(existsSync(join(record, 'MERGE_RR.lock'))).toBe(false)
   })
 
-  test('untracked files count although status.showUntrackedFiles=no hides them', async () => {
-    await using world = await makeWorld()
+  test('untracked files count although status.showUntrackedFiles=no or core.excludesFile hides them, and so do edits behind --assume-unchanged and --skip-worktree', async () => {
+    await using world = await makeWorld({ prepare: (repo) => repo.commit('skipped', 'hello\n') })
     const environment = await issue(world, 42)
+    const tree = inside(world, environment)
     world.repo.git('config', 'status.showUntrackedFiles', 'no')
-    inside(world, environment).write('draft.txt', 'work\n')
-    expect(await refusal(world, environment)).toEqual(['nothing-uncommitted no: 1 untracked'])
-    expect((await thereAndBack(world, environment)).read('draft.txt')).toBe('work\n')
+    tree.write('draft.txt', 'work\n')
+    writeFileSync(world.box.path('excludes'), 'hidden.txt\n')
+    tree.git('config', 'core.excludesFile', world.box.path('excludes'))
+    tree.write('hidden.txt', 'work\n')
+    tree.git('update-index', '--assume-unchanged', 'README')
+    tree.git('update-index', '--skip-worktree', 'skipped')
+    for (const name of ['README', 'skipped']) tree.write(name, 'hidden edit\n')
+    expect(tree.git('status', '--short')).toBe('')
+    expect(await refusal(world, environment)).toEqual([
+      'nothing-uncommitted no: 2 untracked',
+      'nothing-uncommitted no: 2 files changed, but hidden by assume-unchanged, skip-worktree or timestamps: README, skipped',
+    ])
+    const back = await thereAndBack(world, environment)
+    expect([back.read('draft.txt'), back.read('hidden.txt')]).toEqual(['work\n', 'work\n'])
+    expect([back.read('README'), back.read('skipped')]).toEqual(['hidden edit\n', 'hidden edit\n'])
   })
 
-  test.for(['--assume-unchanged', '--skip-worktree'])(
-    'an edit behind %s keeps the tree and comes back',
-    async (flag) => {
-      await using world = await makeWorld()
-      const environment = await issue(world, 42)
-      const tree = inside(world, environment)
-      tree.git('update-index', flag, 'README')
-      tree.write('README', 'hidden edit\n')
-      expect(tree.git('status', '--short')).toBe('')
-      expect(await refusal(world, environment)).toEqual([
-        'nothing-uncommitted no: 1 file changed, but hidden by assume-unchanged, skip-worktree or timestamps: README',
-      ])
-      expect((await thereAndBack(world, environment)).read('README')).toBe('hidden edit\n')
-    },
-  )
-
-  test("a live process's current directory keeps the tree, also against --force", async () => {
+  test("a live process's current directory, or a file that a process holds open, keeps the tree, also against --force", async () => {
     await using world = await makeWorld()
     const environment = await issue(world, 42)
     mkdirSync(join(environment.path, 'deep'))
+    const held = (pid: number, name: string): string[] => [`not-in-use no: process ${pid} (${name}) is inside it`]
     {
       using sleeper = await program('sleep', ['600'], { cwd: join(environment.path, 'deep') })
-      const expected = `not-in-use no: process ${sleeper.pid} (sleep) is inside it`
-      expect(await refusal(world, environment)).toEqual([expected])
-      expect(await refusal(world, environment, { force: true })).toEqual([expected])
+      expect(await refusal(world, environment)).toEqual(held(sleeper.pid, 'sleep'))
+      expect(await refusal(world, environment, { force: true })).toEqual(held(sleeper.pid, 'sleep'))
     }
-  })
-
-  test('a file that a process holds open keeps the tree', async () => {
-    await using world = await makeWorld()
-    const environment = await issue(world, 42)
     {
       using holder = await program('tail', ['-f', join(environment.path, 'README')], { env: world.box.env })
       const open = () => readdirSync(`/proc/${holder.pid}/fd`).map((fd) => readlinkSync(`/proc/${holder.pid}/fd/${fd}`))
       await expect.poll(open).toContain(join(environment.path, 'README'))
-      expect(await refusal(world, environment, { force: true })).toEqual([
-        `not-in-use no: process ${holder.pid} (tail) is inside it`,
-      ])
+      expect(await refusal(world, environment, { force: true })).toEqual(held(holder.pid, 'tail'))
     }
     expect((await remove(world, environment)).outcome).toBe('removed')
   })
@@ -267,17 +257,17 @@ describe.concurrent('what git does not protect', () => {
     expect(branchExists(world, 'issue-42')).toBe(true)
   })
 
-  test('of 48 parallel creations from two processes none fails and none is doubled', async () => {
-    await using world = await makeWorld({ settings: { worktreesPerCodebase: 100 }, remote: true })
-    const second = await makeContext(world.box, {}, { settings: { worktreesPerCodebase: 100 } })
+  test('of 16 parallel creations from two processes none fails and none is doubled', async () => {
+    await using world = await makeWorld({ settings: { worktreesPerCodebase: 50 }, remote: true })
+    const second = await makeContext(world.box, {}, { settings: { worktreesPerCodebase: 50 } })
     const other = { ...world, context: second }
     const made = await Promise.all(
-      Array.from({ length: 48 }, (_, i) => issue(i % 2 === 0 ? world : other, 1 + Math.floor(i / 2) * 2 + (i % 2))),
+      Array.from({ length: 16 }, (_, i) => issue(i % 2 === 0 ? world : other, 1 + Math.floor(i / 2) * 2 + (i % 2))),
     )
     await second.store.close()
-    expect(new Set(made.map(({ path }) => path)).size).toBe(48)
-    expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(49)
-    expect(world.repo.git('for-each-ref', 'refs/heads/issue-*').split('\n')).toHaveLength(48)
+    expect(new Set(made.map(({ path }) => path)).size).toBe(16)
+    expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(17)
+    expect(world.repo.git('for-each-ref', 'refs/heads/issue-*').split('\n')).toHaveLength(16)
     expect(await world.context.store.journal.open('this-host')).toEqual([])
   })
 
@@ -329,32 +319,6 @@ describe.concurrent('what git does not protect', () => {
     expect(gone.branchNote).toMatch(/^merged: /)
   })
 
-  test('a file hidden by core.excludesFile comes back', async () => {
-    await using world = await makeWorld()
-    const environment = await issue(world, 42)
-    writeFileSync(world.box.path('excludes'), '*\n')
-    inside(world, environment).git('config', 'core.excludesFile', world.box.path('excludes'))
-    inside(world, environment).write('hidden.txt', 'work\n')
-    expect((await thereAndBack(world, environment)).read('hidden.txt')).toBe('work\n')
-  })
-
-  test('a nested repository keeps the tree and comes back whole, its unpushed commits included', async () => {
-    await using world = await makeWorld()
-    const environment = await issue(world, 42)
-    const nested = inside(world, { path: join(environment.path, 'vendor/lib') })
-    mkdirSync(nested.path, { recursive: true })
-    nested.git('init', '-q')
-    const commit = nested.commit('lib.c', 'int x;\n')
-    nested.write('draft.c', 'int y;\n')
-    expect(await refusal(world, environment)).toEqual([
-      'no-repository-inside no: it contains a repository: vendor/lib (1 commit on no remote)',
-    ])
-    const back = await thereAndBack(world, environment)
-    const again = inside(world, { path: join(back.path, 'vendor/lib') })
-    expect(again.git('rev-parse', 'HEAD')).toBe(commit)
-    expect(again.git('status', '--short')).toBe('?? draft.c')
-  })
-
   test('refs/stash is shared: a stash made in an environment outlives it', async () => {
     await using world = await makeWorld()
     const environment = await issue(world, 42)
@@ -377,21 +341,33 @@ describe.concurrent('what git does not protect', () => {
     await expect(resolved(world, 'issue', 42)).rejects.toMatchObject({ code: 'isolation-blocked' })
   })
 
-  test('what a mirror push would publish never holds an ignored file', async () => {
+  test('what a mirror push would publish never holds an ignored file; a nested repository comes back with its unpushed commits', async () => {
     await using world = await makeWorld({ prepare: (repo) => repo.commit('.gitignore', '.env\nsecrets/\n') })
     const environment = await issue(world, 42)
     const tree = inside(world, environment)
     tree.write('.env', 'TOKEN=very-secret-1\n')
     tree.write('secrets/key', 'very-secret-2\n')
+    const nested = inside(world, { path: join(environment.path, 'vendor/lib') })
+    mkdirSync(nested.path, { recursive: true })
+    nested.git('init', '-q')
+    const commit = nested.commit('lib.c', 'int x;\n')
+    nested.write('draft.c', 'int y;\n')
+    expect(await refusal(world, environment)).toEqual([
+      'no-repository-inside no: it contains a repository: vendor/lib (1 commit on no remote)',
+    ])
     tree.write('draft.txt', 'not a secret\n')
     tree.write('README', 'changed\n')
-    await removed(world, environment, { force: true })
+    const { restorePoint } = await removed(world, environment, { force: true })
     expect(hasBlob(world, 'not a secret\n')).toBe(true)
     expect(hasBlob(world, 'TOKEN=very-secret-1\n')).toBe(false)
     expect(hasBlob(world, 'very-secret-2\n')).toBe(false)
     const saved = fingerprint(join(world.context.home, 'restore'))
     expect(saved).toContain('ignored/.env')
     expect(saved.split('\n')[0]).toContain('40700')
+    const { environment: back } = await world.provider.restore(restorePoint)
+    const again = inside(world, { path: join(back.path, 'vendor/lib') })
+    expect(again.git('rev-parse', 'HEAD')).toBe(commit)
+    expect(again.git('status', '--short')).toBe('?? draft.c')
   })
 })
 
@@ -411,7 +387,7 @@ describe.concurrent('mistakes the field has made', () => {
     const away = world.box.path('unmounted')
     renameSync(environment.path, away)
     const report = await runScheduledCleanup(
-      { ...world.context, settings: { ...world.context.settings, staleDays: 0, holdDays: 0 } },
+      { ...world.context, settings: { ...world.context.settings, staleDays: 0 } },
       world.provider,
       world.codebase,
     )

@@ -9,7 +9,7 @@ import { AppError, toAppError } from '../../src/domain/errors.ts'
 import { removeWorktreeRecord } from '../../src/git/worktree-remove.ts'
 import { addClone } from '../../src/isolation/codebases/add-clone.ts'
 import { removeCodebase } from '../../src/isolation/codebases/remove.ts'
-import type { RemoveOutcome } from '../../src/isolation/provider.ts'
+import type { RemoveOutcome } from '../../src/isolation/remove-outcome.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { cleanupToMakeRoom } from '../../src/isolation/make-room.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
@@ -18,7 +18,7 @@ import { deleteTreeSync } from '../../src/process/files/delete-tree.ts'
 import { mountsByDevice } from '../../src/process/files/mounts.ts'
 import { canMount } from '../helpers/with-mounts.ts'
 import { makeContext, makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
-import { ignoreFile, type Kind, keepable, kinds, unmountAll } from './inside-kinds.ts'
+import { ignoreFile, type Kind, keepable, kinds, kindsAt, unmountAll } from './inside-kinds.ts'
 import { conversation, inside, issue, remove, resolved } from './scene.ts'
 import { messageIn, remedyIn } from '../helpers/words.ts'
 
@@ -61,7 +61,7 @@ const landed = async (world: World, number: number): Promise<IsolatedEnvironment
 await inWorld({}, async (world) => {
   const { context, provider, codebase } = world
   const all: { kind: Kind; environment: IsolatedEnvironment; isWhole: () => boolean }[] = []
-  for (const [number, kind] of kinds.entries()) {
+  for (const [number, kind] of kindsAt('an environment').entries()) {
     const environment = await landed(world, number + 1)
     all.push({ kind, environment, isWhole: kind.plant(world, environment.path) })
   }
@@ -98,9 +98,10 @@ await inWorld({}, async (world) => {
 
 /** A pull request moves to a commit that has a file wherever one of them is. Nothing moves, so they share everything. */
 await inWorld({ remote: true }, async (world) => {
+  const reviewed = kindsAt('a review')
   world.box.raw(world.box.root, 'clone', '-q', world.box.path('origin.git'), world.box.path('fork'))
   const fork = inside(world, { path: world.box.path('fork') })
-  const heads = (sha: string): string[] => kinds.map((_, i) => `${sha}:refs/pull/${i + 1}/head`)
+  const heads = (sha: string): string[] => reviewed.map((_, i) => `${sha}:refs/pull/${i + 1}/head`)
   const commit = (...files: string[]): string => files.map((file) => fork.commit(file, 'theirs\n')).at(-1) ?? ''
   const places = ['ign', 'node_modules', '.venv', '.claude']
   const first = commit('one', 'volume/file')
@@ -114,7 +115,7 @@ await inWorld({ remote: true }, async (world) => {
     resolved(world, 'pr', number, { hints: { isForkPR: true, prBranch: 'x', prSha } })
   fork.git('push', '-q', 'origin', ...heads(first))
   const whole: (() => boolean)[] = []
-  for (const [i, kind] of kinds.entries()) {
+  for (const [i, kind] of reviewed.entries()) {
     const { environment } = await ask(i + 1, first)
     whole.push(kind.plant(world, environment.path))
   }
@@ -123,14 +124,14 @@ await inWorld({ remote: true }, async (world) => {
     'a rewritten pull request': rewritten,
   })) {
     fork.git('push', '-q', '--force', 'origin', ...heads(sha))
-    for (const [i, kind] of kinds.entries()) {
+    for (const [i, kind] of reviewed.entries()) {
       const { environment } = await ask(i + 1, sha)
       const head = inside(world, environment).git('rev-parse', 'HEAD')
       note(way, kind, head === first ? 'left' : 'moved', whole[i]?.() === true)
     }
   }
   if (!canMount) return
-  const number = kinds.length + 1
+  const number = reviewed.length + 1
   const volume = world.box.path('volume')
   mkdirSync(volume)
   // As git has it: only the mount itself tells that it is not the worktree's own.
@@ -150,7 +151,7 @@ await inWorld({ remote: true }, async (world) => {
 })
 
 /** It appears while a removal is under way. */
-for (const when of ['remove.saved', 'remove.moved', 'remove.checked']) {
+for (const when of ['remove.saved', 'remove.moved', 'remove.checked'] as const) {
   let late: (() => void) | undefined
   const failpoint = async (name: string): Promise<void> => {
     if (name !== when) return
@@ -158,7 +159,7 @@ for (const when of ['remove.saved', 'remove.moved', 'remove.checked']) {
     late = undefined
   }
   await inWorld({ context: { failpoint } }, async (world) => {
-    for (const [number, kind] of kinds.entries()) {
+    for (const [number, kind] of kindsAt(when).entries()) {
       const environment = await landed(world, number + 1)
       const path =
         when === 'remove.saved' ? environment.path : join(world.context.worktreesBase, '.trash', environment.id)
@@ -204,7 +205,8 @@ await inWorld({}, async (world) => {
   const dead: World = { ...world, context: { ...world.context, self, failpoint } }
   const { createEnvironments: createIsolation } = await import('../../src/isolation/environments.ts')
   const whole: (() => boolean)[] = []
-  for (const [number, kind] of kinds.entries()) {
+  const created = kindsAt('a creation')
+  for (const [number, kind] of created.entries()) {
     const arrived = new Promise<void>((resolve) => {
       reached = resolve
     })
@@ -216,7 +218,7 @@ await inWorld({}, async (world) => {
   }
   await reconcile(world.context, world.codebase)
   const points = await world.context.store.restorePoints.list(world.codebase.id)
-  for (const [number, kind] of kinds.entries()) {
+  for (const [number, kind] of created.entries()) {
     const isLeft = existsSync(hung[number] ?? '')
     const point = points.find(({ contents }) => contents.environment.branch === `issue-${number + 1}`)
     if (!isLeft && point !== undefined) await world.provider.restore(point)
@@ -228,26 +230,28 @@ await inWorld({}, async (world) => {
 const cannotServe = async (name: string): Promise<void> => {
   if (name === 'create.spare-switched') throw new Error('it cannot be moved')
 }
-await inWorld({ settings: { spares: kinds.length + 1 }, context: { failpoint: cannotServe } }, async (world) => {
+const retired = kindsAt('a spare that cannot serve')
+await inWorld({ settings: { spares: retired.length + 1 }, context: { failpoint: cannotServe } }, async (world) => {
   await keepSpares(world.context, world.codebase)
   const spares = await world.context.store.spares.list(world.codebase.id)
-  const whole = kinds.map((kind, i) => kind.plant(world, spares[i]?.path ?? ''))
+  const whole = retired.map((kind, i) => kind.plant(world, spares[i]?.path ?? ''))
   // A mount that git does not notice.
   const readme = join(spares.at(-1)?.path ?? '', 'README')
   if (canMount) execFileSync('mount', ['--bind', readme, readme])
   for (const [i] of spares.entries()) await issue(world, i + 1)
   more['retiring a spare with a mounted file'] = existsSync(readme) ? 'left' : 'discarded'
-  for (const [i, kind] of kinds.entries()) {
+  for (const [i, kind] of retired.entries()) {
     note('retiring a spare', kind, existsSync(spares[i]?.path ?? '') ? 'left' : 'discarded', whole[i]?.() === true)
   }
 })
 
-await inWorld({ settings: { spares: kinds.length } }, async (world) => {
+const discarded = kindsAt('a spare')
+await inWorld({ settings: { spares: discarded.length } }, async (world) => {
   await keepSpares(world.context, world.codebase)
   const spares = await world.context.store.spares.list(world.codebase.id)
-  const whole = kinds.map((kind, i) => kind.plant(world, spares[i]?.path ?? ''))
+  const whole = discarded.map((kind, i) => kind.plant(world, spares[i]?.path ?? ''))
   await removeCodebase(world.context, world.codebase)
-  for (const [i, kind] of kinds.entries()) {
+  for (const [i, kind] of discarded.entries()) {
     note('discarding a spare', kind, existsSync(spares[i]?.path ?? '') ? 'left' : 'discarded', whole[i]?.() === true)
   }
 })
@@ -256,7 +260,7 @@ await inWorld({}, async (world) => {
   await issue(world, 1)
   const root = world.context.worktreesBase
   const gone: { kind: Kind; path: string; isWhole: () => boolean }[] = []
-  for (const [i, kind] of kinds.entries()) {
+  for (const [i, kind] of kindsAt('the trash').entries()) {
     mkdirSync(join(root, 'project', `gone-${i}`))
     const path = await discardDirectory(root, join(root, 'project', `gone-${i}`), String(i))
     gone.push({ kind, path, isWhole: kind.plant(world, path) })
@@ -269,7 +273,7 @@ await inWorld({}, async (world) => {
 
 await inWorld({}, async (world) => {
   const context = await makeContext(world.box, {}, { store: world.context.store })
-  for (const [i, kind] of kinds.entries()) {
+  for (const [i, kind] of kindsAt('a clone').entries()) {
     const origin = world.box.path(`origin-${i}`)
     world.box.raw(world.box.root, 'clone', '-q', '--bare', world.repo.path, origin)
     const { codebase } = await addClone(context, `file://${origin}`, {})

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { GateName } from '../../src/domain/removal/gates.ts'
+import { everyCase } from '../helpers/every-case.ts'
 import type { World } from '../helpers/world.ts'
 import { canMount } from '../helpers/with-mounts.ts'
 
@@ -159,3 +160,31 @@ const repositories: readonly Kind[] = [
 export const kinds: readonly Kind[] = [...(canMount ? mounts : []), ...worktrees, ...repositories]
 /** What a restore point can hold. */
 export const keepable = new Set(repositories.map(({ name }) => name))
+export const mountOnTree = 'a mount on the tree itself'
+
+/** Where they are planted. */
+const places = [
+  'an environment',
+  'a review',
+  'remove.saved',
+  'remove.moved',
+  'remove.checked',
+  'a creation',
+  'a spare that cannot serve',
+  'a spare',
+  'the trash',
+  'a clone',
+] as const
+export type Place = (typeof places)[number]
+
+/**
+ * Every kind at every place takes long (`npm run test:every-case`). Else one of each sort at every place, and the members of
+ * a sort take turns; the mount on the tree itself, which behaves like no other, is always among them.
+ */
+export const kindsAt = (place: Place): readonly Kind[] => {
+  if (everyCase) return kinds
+  const turn = places.indexOf(place)
+  const sorts = [mounts.filter(({ name }) => name !== mountOnTree), worktrees, repositories]
+  const chosen = new Set([mountOnTree, ...sorts.map((sort) => sort[turn % sort.length]?.name)])
+  return kinds.filter(({ name }) => chosen.has(name))
+}

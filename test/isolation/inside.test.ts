@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { built } from '../helpers/built.ts'
 import { canMount, runWithMounts } from '../helpers/with-mounts.ts'
 import type { Seen, Told } from './inside-child.ts'
-import { type Kind, keepable, kinds } from './inside-kinds.ts'
+import { type Kind, keepable, kinds, kindsAt, mountOnTree, type Place } from './inside-kinds.ts'
 
 /** What becomes of the environment; whatever is inside it stays whole, except where `isWhole` says otherwise. */
 type Expected = (kind: Kind) => Partial<Seen>
@@ -11,7 +11,19 @@ type Expected = (kind: Kind) => Partial<Seen>
 const refused: Expected = ({ gate }) => ({ outcome: `${gate} no` })
 const left: Expected = () => ({ outcome: 'left' })
 const isKept = ({ name }: Kind): boolean => keepable.has(name)
-const itself = 'a mount on the tree itself'
+
+const places: Record<string, Place> = {
+  'a pull request that moved on': 'a review',
+  'a rewritten pull request': 'a review',
+  'undoing an interrupted creation': 'a creation',
+  'discarding a spare': 'a spare',
+  'retiring a spare': 'a spare that cannot serve',
+  'removing a cloned codebase': 'a clone',
+  'emptying the trash': 'the trash',
+  'after remove.saved': 'remove.saved',
+  'after remove.moved': 'remove.moved',
+  'after remove.checked': 'remove.checked',
+}
 
 const ways: Record<string, Expected> = {
   'the command': refused,
@@ -35,23 +47,25 @@ const ways: Record<string, Expected> = {
 const changed = 'nothing-uncommitted no'
 const moments: Record<string, Expected> = {
   'after remove.saved': (kind) => {
-    if (kind.name === itself) return { outcome: 'failed' }
+    if (kind.name === mountOnTree) return { outcome: 'failed' }
     return { outcome: kind.gate === 'no-mount' ? 'no-mount no' : changed }
   },
   'after remove.moved': (kind) => {
-    if (kind.name === itself) return { outcome: 'failed' }
+    if (kind.name === mountOnTree) return { outcome: 'failed' }
     return { outcome: kind.gate === 'no-mount' ? 'no-mount no' : changed }
   },
   // Past the last look only the deletion itself can notice: it leaves mounts and worktrees.
   'after remove.checked': (kind) => {
-    if (kind.name === itself) return { outcome: 'failed' }
+    if (kind.name === mountOnTree) return { outcome: 'failed' }
     return isKept(kind) ? { outcome: 'removed', isWhole: false } : { outcome: 'removed' }
   },
 }
 
 const cases = (table: Record<string, Expected>) =>
   Object.entries(table).flatMap(([way, expected]) =>
-    kinds.map((kind) => [way, JSON.stringify(kind.name).slice(1, -1), { way, kind, expected }] as const),
+    kindsAt(places[way] ?? 'an environment').map(
+      (kind) => [way, JSON.stringify(kind.name).slice(1, -1), { way, kind, expected }] as const,
+    ),
   )
 
 let { report, more }: Told = { report: {}, more: {} }
@@ -127,7 +141,9 @@ describe('what is inside a worktree and not of it stays whole', () => {
     expect(more['found by device']).toBe('/trees/.trash/gone-mounted/ign/volume')
   })
 
-  test('mounts are among it where the platform has them', () => {
+  test('mounts are among it where the platform has them, and everything is planted somewhere', () => {
     expect(kinds.some(({ gate }) => gate === 'no-mount')).toBe(canMount)
+    const planted = new Set(Object.values(report).flatMap((seen) => Object.keys(seen)))
+    expect([...planted].sort()).toEqual(kinds.map(({ name }) => name).sort())
   })
 })

@@ -85,7 +85,8 @@ describe('a repository that was renamed', () => {
     expect(readFileSync(join(made.path, '.beads/redirect'), 'utf8')).toBe(`${world.box.path('new/.beads')}\n`)
     inside(world, made).commit('more', 'work')
     expect((await reconcile(world.context, found)).left).toEqual([])
-    expect(await remove({ ...world, codebase: found }, made, { force: true })).toMatchObject({ outcome: 'removed' })
+    const asked = { force: true, dryRun: true }
+    expect(await remove({ ...world, codebase: found }, made, asked)).toMatchObject({ outcome: 'would-remove' })
   })
 
   test('leaves two worktrees that had changed places linked as they were', async () => {
@@ -262,7 +263,7 @@ describe('a repository that was moved and left a link at its old place', () => {
   const findings = async ({ context }: World, codebase: Codebase): Promise<Finding[]> =>
     (await examineCodebase(context, codebase)).filter(({ state }) => state === 'problem')
 
-  test.for(stories)('is followed, whichever way it is asked for: $what', async ({ move, real }) => {
+  test.for(stories)('is followed, whichever way it is asked for: $what', async ({ what, move, real }) => {
     await using first = await marked()
     mkdirSync(first.box.path('code'))
     const repo = first.box.repo('code/project')
@@ -295,6 +296,10 @@ describe('a repository that was moved and left a link at its old place', () => {
     expect(await findings(world, codebase)).toEqual([])
     // Also without the link.
     expect(readFileSync(join(made.path, '.git'), 'utf8')).toBe(`gitdir: ${place}/worktrees/issue-1\n`)
+    const asked = { force: true, dryRun: true }
+    expect(await remove({ ...world, codebase }, made, asked)).toMatchObject({ outcome: 'would-remove' })
+    if (what !== stories[0]?.what) return
+    // Work goes on there as ever.
     const later = await issue({ ...world, codebase }, 2)
     for (const environment of [made, later]) {
       expect(await remove({ ...world, codebase }, environment, { force: true })).toMatchObject({ outcome: 'removed' })
@@ -366,17 +371,19 @@ describe('an id that somebody else has written', () => {
     ],
   ]
 
-  test.each(forgeries)('%s takes nothing over from a codebase that is there', async (_, forge) => {
+  test('takes nothing over from a codebase that is there, be it of another, garbage or huge', async () => {
     await using world = await marked()
-    const fresh = world.box.repo('fresh')
-    const known = world.box.repo('known')
-    const { id } = await at(world, known.path)
-    rmSync(idFile(known.commonDir))
-    for (const { commonDir } of [fresh, known]) forge(idFile(commonDir), world.codebase.id)
-    expect((await at(world, fresh.path)).id).not.toBe(world.codebase.id)
-    expect((await at(world, known.path)).id).toBe(id)
-    expect(readFileSync(idFile(known.commonDir), 'utf8')).toBe(`this-host ${id}\n`)
-    expect(await at(world, world.repo.path)).toMatchObject({ id: world.codebase.id, repoPath: world.repo.commonDir })
+    for (const [i, [what, forge]] of forgeries.entries()) {
+      const fresh = world.box.repo(`fresh-${i}`)
+      const known = world.box.repo(`known-${i}`)
+      const { id } = await at(world, known.path)
+      rmSync(idFile(known.commonDir))
+      for (const { commonDir } of [fresh, known]) forge(idFile(commonDir), world.codebase.id)
+      expect([what, (await at(world, fresh.path)).id]).not.toEqual([what, world.codebase.id])
+      expect([what, (await at(world, known.path)).id]).toEqual([what, id])
+      expect(readFileSync(idFile(known.commonDir), 'utf8')).toBe(`this-host ${id}\n`)
+      expect(await at(world, world.repo.path)).toMatchObject({ id: world.codebase.id, repoPath: world.repo.commonDir })
+    }
   })
 
   const unusable: readonly [string, (path: string) => void][] = [

@@ -46,199 +46,167 @@ const start = async (options: WorldOptions = {}) => {
   return { world, environment, tree: inside(world, environment) }
 }
 
-describe.concurrent('repositories inside a tree', () => {
-  test('that are in the index without .gitmodules keep it, and come back whole', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
-    mkdirSync(join(tree.path, 'vendor/x'), { recursive: true })
-    const inner = inside(world, { path: join(tree.path, 'vendor/x') })
-    inner.git('init', '-q')
-    const commit = inner.commit('code', 'precious\n')
-    tree.git('add', 'vendor/x')
-    tree.git('commit', '-q', '-m', 'vendor')
-    expect(await refusal(world, environment)).toEqual([
-      'no-repository-inside no: it contains a repository: vendor/x (1 commit on no remote)',
-    ])
-    const back = await thereAndBack(world, environment)
-    expect(inside(world, { path: join(back.path, 'vendor/x') }).git('rev-parse', 'HEAD')).toBe(commit)
-  })
-
-  test('made in a tracked directory keep it, and come back', async () => {
-    const { world, environment, tree } = await start({ prepare: (repo) => repo.commit('d/file', 'x\n') })
-    await using _ = world
-    const inner = inside(world, { path: join(tree.path, 'd') })
-    inner.git('init', '-q')
-    const commit = inner.commit('file', 'x\n')
-    expect(await refusal(world, environment)).toEqual([
-      'no-repository-inside no: it contains a repository: d/.git (1 commit on no remote)',
-    ])
-    const back = await thereAndBack(world, environment)
-    expect(inside(world, { path: join(back.path, 'd') }).git('rev-parse', 'HEAD')).toBe(commit)
-  })
-
-  test('files in a directory that is merely called .git keep it, and come back', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
-    tree.write('x/.git/gold', 'gold\n')
-    expect(await refusal(world, environment)).toEqual([
-      expect.stringContaining('no-repository-inside no: it contains a repository: x/.git (unknown: '),
-    ])
-    expect((await thereAndBack(world, environment)).read('x/.git/gold')).toBe('gold\n')
-  })
+test('repositories inside a tree keep it, whatever shape they have, and come back whole', async () => {
+  const { world, environment, tree } = await start({ prepare: (repo) => repo.commit('d/file', 'x\n') })
+  await using _ = world
+  const repository = (path: string): Inside => inside(world, { path: join(tree.path, path) })
+  mkdirSync(join(tree.path, 'vendor/x'), { recursive: true })
+  // In the index, without .gitmodules.
+  const vendored = repository('vendor/x')
+  vendored.git('init', '-q')
+  const vendoredCommit = vendored.commit('code', 'precious\n')
+  tree.git('add', 'vendor/x')
+  tree.git('commit', '-q', '-m', 'vendor')
+  // Made in a tracked directory.
+  repository('d').git('init', '-q')
+  const innerCommit = repository('d').commit('file', 'x\n')
+  // Merely called .git.
+  tree.write('x/.git/gold', 'gold\n')
+  const contains = 'no-repository-inside no: it contains a repository:'
+  expect(await refusal(world, environment)).toEqual([
+    `${contains} d/.git (1 commit on no remote)`,
+    `${contains} vendor/x (1 commit on no remote)`,
+    expect.stringContaining(`${contains} x/.git (unknown: `),
+  ])
+  const back = await thereAndBack(world, environment)
+  expect(inside(world, { path: join(back.path, 'vendor/x') }).git('rev-parse', 'HEAD')).toBe(vendoredCommit)
+  expect(inside(world, { path: join(back.path, 'd') }).git('rev-parse', 'HEAD')).toBe(innerCommit)
+  expect(back.read('x/.git/gold')).toBe('gold\n')
 })
 
 describe.concurrent('files that git would not bring back', () => {
-  const strip = (global: boolean) => (repo: TestRepo, box: Sandbox) => {
-    box.raw(repo.path, 'config', global ? '--global' : '--local', 'filter.strip.clean', 'sed s/OUT.*/OUT/')
-    box.raw(repo.path, 'config', global ? '--global' : '--local', 'filter.strip.smudge', 'cat')
-    repo.commit('.gitattributes', '*.txt filter=strip\n')
-  }
-  const attributes = (file: string, text: string) => (repo: TestRepo) => void repo.commit(file, text)
-  const nothing = (): void => undefined
   const bom = Buffer.from('\ufeffdéjà\n', 'utf16le')
+  const rot = 'tr a-z n-za-m'
+  const mixed = { committed: 'one\ntwo\n', edited: 'one\r\ntwo\n' }
+  const sameAs = (text: string | Buffer) => ({ committed: text, edited: text })
   type Conversion = {
-    readonly prepare: (repo: TestRepo, box: Sandbox) => void
-    /** In the worktree, before the file is edited and staged. */
-    readonly first?: (tree: Inside) => void
-    /** Once it is staged. */
-    readonly afterwards?: (tree: Inside) => void
-    /** Once the worktree is removed. */
-    readonly later?: (world: World) => void
     readonly committed: string | Buffer
     readonly edited: string | Buffer
+    /** Of its own directory. */
+    readonly attributes?: string
   }
-  const rot = 'tr a-z n-za-m'
-  const info = (text: string) => (world: World) => writeIn(world.repo.commonDir, 'info/attributes', text)
-  const mixed = { committed: 'one\ntwo\n', edited: 'one\r\ntwo\n' }
-  const conversions: [string, Conversion][] = [
-    ["a filter of the user's", { prepare: strip(true), committed: 'code OUT\n', edited: 'code OUT precious\n' }],
-    ['a filter of the repository', { prepare: strip(false), committed: 'code OUT\n', edited: 'code OUT precious\n' }],
-    ['text=auto', { prepare: attributes('.gitattributes', '* text=auto\n'), ...mixed }],
-    ['text in a directory', { prepare: attributes('d/.gitattributes', '* text\n'), ...mixed }],
-    [
-      'text in an untracked attributes file',
-      { prepare: nothing, first: (tree) => tree.write('d/.gitattributes', '* text\n'), ...mixed },
-    ],
-    [
-      'text in an attributes file of the repository',
-      {
-        prepare: nothing,
-        first: (tree) => {
-          tree.write('../attributes', '* text\n')
-          tree.git('config', 'core.attributesFile', join(tree.path, '../attributes'))
-        },
-        ...mixed,
-      },
-    ],
-    [
-      'text, and what looks binary',
-      { prepare: attributes('.gitattributes', '* text\n'), committed: '\0\n', edited: '\0\r\n' },
-    ],
-    ['core.autocrlf', { prepare: (repo) => void repo.git('config', 'core.autocrlf', 'input'), ...mixed }],
-    [
-      'core.autocrlf=true over a file with LF',
-      {
-        prepare: (repo) => void repo.git('config', 'core.autocrlf', 'true'),
-        committed: 'one\n',
-        edited: 'one\n',
-      },
-    ],
-    [
-      'core.eol=crlf over a file with LF',
-      {
-        prepare: (repo) => {
-          repo.git('config', 'core.eol', 'crlf')
-          repo.commit('.gitattributes', '* text\n')
-        },
-        committed: 'one\n',
-        edited: 'one\n',
-      },
-    ],
-    [
-      "the user's own attributes file",
-      { prepare: (_repo, box) => writeIn(box.home, '.config/git/attributes', '*.txt text\n'), ...mixed },
-    ],
-    [
-      'an attributes file that is gone since',
-      {
-        prepare: nothing,
-        first: (tree) => tree.write('d/.gitattributes', '* text\n'),
-        afterwards: (tree) => rmSync(join(tree.path, 'd/.gitattributes')),
-        ...mixed,
-      },
-    ],
-    [
-      'a filter that keeps the size',
-      {
-        prepare: (repo, box) => {
-          box.raw(repo.path, 'config', '--global', 'filter.rot.clean', rot)
-          repo.commit('.gitattributes', '*.txt filter=rot\n')
-        },
-        committed: 'one\n',
-        edited: 'one\n',
-      },
-    ],
-    [
-      'attributes that came after the removal',
-      { prepare: nothing, later: info('* text eol=crlf\n'), committed: 'one\n', edited: 'one\n' },
-    ],
-    [
-      "a filter of the user's that came after the removal",
-      {
-        prepare: nothing,
-        later: (world) => {
-          world.box.raw(world.repo.path, 'config', '--global', 'filter.rot.smudge', rot)
-          info('* filter=rot\n')(world)
-        },
-        committed: 'one\n',
-        edited: 'one\n',
-      },
-    ],
-    [
-      'an encoding that keeps the size, and is gone after the removal',
-      {
-        prepare: attributes('.gitattributes', '*.txt working-tree-encoding=UTF-16LE\n'),
-        later: info('*.txt -working-tree-encoding\n'),
-        committed: Buffer.from('дом', 'utf16le'),
-        edited: Buffer.from('дом', 'utf16le'),
-      },
-    ],
-    [
-      'ident',
-      {
-        prepare: attributes('.gitattributes', '*.txt ident\n'),
-        committed: '$Id$\n',
-        edited: '$Id: precious words $\n',
-      },
-    ],
-    [
-      'an encoding',
-      {
-        prepare: attributes('.gitattributes', '*.txt working-tree-encoding=UTF-16\n'),
-        committed: Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from('déjà\n', 'utf16le').swap16()]),
-        edited: bom,
-      },
-    ],
-  ]
-  test.for(conversions)('because of %s come back with their own bytes', async ([, conversion]) => {
+  /** In a directory each, beside each other in one worktree that git calls clean. */
+  const clean: Record<string, Conversion> = {
+    "a filter of the user's": {
+      attributes: '*.txt filter=strip\n',
+      committed: 'code OUT\n',
+      edited: 'code OUT precious\n',
+    },
+    'a filter of the repository': {
+      attributes: '*.txt filter=own\n',
+      committed: 'code OUT\n',
+      edited: 'code OUT precious\n',
+    },
+    'text=auto': { attributes: '* text=auto\n', ...mixed },
+    'text in a directory': { attributes: '* text\n', ...mixed },
+    'text, and what looks binary': { attributes: '* text\n', committed: '\0\n', edited: '\0\r\n' },
+    "the user's own attributes file": mixed,
+    'a filter that keeps the size': { attributes: '*.txt filter=rot\n', ...sameAs('one\n') },
+    'attributes that came after the removal': sameAs('one\n'),
+    "a filter of the user's that came after the removal": sameAs('one\n'),
+    'an encoding that keeps the size, and is gone after the removal': {
+      attributes: '*.txt working-tree-encoding=UTF-16LE\n',
+      ...sameAs(Buffer.from('дом', 'utf16le')),
+    },
+    ident: { attributes: '*.txt ident\n', committed: '$Id$\n', edited: '$Id: precious words $\n' },
+    'an encoding': {
+      attributes: '*.txt working-tree-encoding=UTF-16\n',
+      committed: Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from('déjà\n', 'utf16le').swap16()]),
+      edited: bom,
+    },
+  }
+  const directoryOf = (what: string): string => `c${Object.keys(clean).indexOf(what)}`
+  /** As somebody edits a file and stages it, and git calls it unchanged. */
+  const stage = (tree: Inside, path: string, content: string | Buffer): void => {
+    tree.write(path, content)
+    // Older than the index: git does not read it again.
+    utimesSync(join(tree.path, path), 1_500_000_000, 1_500_000_000)
+    tree.git('add', path)
+  }
+
+  test('because git converts them come back with their own bytes, whatever says so', async () => {
     const { world, environment, tree } = await start({
       prepare: (repo, box) => {
-        conversion.prepare(repo, box)
-        repo.commit('d/a.txt', conversion.committed)
+        const config = (where: string, key: string, value: string) => box.raw(repo.path, 'config', where, key, value)
+        for (const [where, name] of [
+          ['--global', 'strip'],
+          ['--local', 'own'],
+        ] as const) {
+          config(where, `filter.${name}.clean`, 'sed s/OUT.*/OUT/')
+          config(where, `filter.${name}.smudge`, 'cat')
+        }
+        config('--global', 'filter.rot.clean', rot)
+        writeIn(box.home, '.config/git/attributes', `${directoryOf("the user's own attributes file")}/*.txt text\n`)
+        for (const [what, { attributes, committed }] of Object.entries(clean)) {
+          if (attributes !== undefined) repo.write(`${directoryOf(what)}/.gitattributes`, attributes)
+          repo.write(`${directoryOf(what)}/a.txt`, committed)
+        }
+        repo.git('add', '-A')
+        repo.git('commit', '-q', '-m', 'files')
       },
     })
     await using _ = world
-    conversion.first?.(tree)
-    tree.write('d/a.txt', conversion.edited)
-    // Older than the index: git does not read it again.
-    utimesSync(join(tree.path, 'd/a.txt'), 1_500_000_000, 1_500_000_000)
-    tree.git('add', 'd/a.txt')
-    conversion.afterwards?.(tree)
-    expect(tree.git('status', '--short', '-uno')).toBe('')
-    const { restorePoint } = await removed(world, environment, { force: conversion.first !== undefined })
-    conversion.later?.(world)
+    for (const [what, { edited }] of Object.entries(clean)) stage(tree, `${directoryOf(what)}/a.txt`, edited)
+    expect(tree.git('status', '--short')).toBe('')
+    const { restorePoint } = await removed(world, environment)
+    world.box.raw(world.repo.path, 'config', '--global', 'filter.later.smudge', rot)
+    const later = {
+      'attributes that came after the removal': 'text eol=crlf',
+      "a filter of the user's that came after the removal": 'filter=later',
+      'an encoding that keeps the size, and is gone after the removal': '-working-tree-encoding',
+    }
+    const info = Object.entries(later).map(([what, attribute]) => `${directoryOf(what)}/*.txt ${attribute}\n`)
+    writeIn(world.repo.commonDir, 'info/attributes', info.join(''))
     const back = inside(world, (await world.provider.restore(restorePoint)).environment)
-    expect(readFileSync(join(back.path, 'd/a.txt'))).toEqual(Buffer.from(conversion.edited))
+    const bytes = (what: string): Buffer => readFileSync(join(back.path, directoryOf(what), 'a.txt'))
+    const other = Object.entries(clean).filter(([what, { edited }]) => !bytes(what).equals(Buffer.from(edited)))
+    expect(other.map(([what]) => [what, bytes(what).toString('hex')])).toEqual([])
+  })
+
+  test('because of untracked or foreign attributes, or of settings, come back with their own bytes', async () => {
+    await using world = await makeWorld({
+      prepare: (repo) => {
+        for (const name of ['untracked', 'gone', 'elsewhere', 'setting']) repo.write(`${name}/a.txt`, 'one\ntwo\n')
+        repo.commit('crlf/.gitattributes', '* text\n')
+        repo.commit('crlf/a.txt', 'one\n')
+        repo.git('add', '-A')
+        repo.git('commit', '-q', '-m', 'files')
+      },
+    })
+    const backFrom = async (number: number, lay: (tree: Inside) => void, force: boolean): Promise<Inside> => {
+      const environment = await issue(world, number)
+      const tree = inside(world, environment)
+      lay(tree)
+      expect(tree.git('status', '--short', '-uno')).toBe('')
+      const { restorePoint } = await removed(world, environment, { force })
+      return inside(world, (await world.provider.restore(restorePoint)).environment)
+    }
+    const foreign = world.box.path('attributes')
+    const attributed = await backFrom(
+      1,
+      (tree) => {
+        for (const name of ['untracked', 'gone']) tree.write(`${name}/.gitattributes`, '* text\n')
+        writeFileSync(foreign, 'elsewhere/* text\n')
+        tree.git('config', 'core.attributesFile', foreign)
+        for (const name of ['untracked', 'gone', 'elsewhere']) stage(tree, `${name}/a.txt`, mixed.edited)
+        rmSync(join(tree.path, 'gone/.gitattributes'))
+      },
+      true,
+    )
+    const read = ['untracked', 'gone', 'elsewhere'].map((name) => [name, attributed.read(`${name}/a.txt`)])
+    expect(read).toEqual(['untracked', 'gone', 'elsewhere'].map((name) => [name, mixed.edited]))
+    world.repo.git('config', '--unset', 'core.attributesFile')
+    const settings: [key: string, value: string, path: string, edited: string][] = [
+      ['core.autocrlf', 'input', 'setting/a.txt', mixed.edited],
+      ['core.autocrlf', 'true', 'setting/a.txt', mixed.committed],
+      ['core.eol', 'crlf', 'crlf/a.txt', 'one\n'],
+    ]
+    for (const [i, [key, value, path, edited]] of settings.entries()) {
+      world.repo.git('config', key, value)
+      const back = await backFrom(2 + i, (tree) => stage(tree, path, edited), false)
+      expect([key, value, back.read(path)]).toEqual([key, value, edited])
+      world.repo.git('config', '--unset', key)
+    }
   })
 
   /** Git LFS as it works: `clean` puts the content into its store and prints a pointer, `smudge` the other way round. */
@@ -307,21 +275,15 @@ printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:%s\\nsize %s\\n'
     expect(back.read('lib/lib.sh')).toBe('one\r\n')
   })
 
-  test('with names that git drops without a word come back', async () => {
+  test('with names that git drops without a word, or that only their owner may read, come back so', async () => {
     const { world, environment, tree } = await start()
     await using _ = world
     const names = ['git~1', '.git ', '.Git/y', 'plain']
     for (const name of names) tree.write(name, `${name}\n`)
-    const back = await thereAndBack(world, environment)
-    for (const name of names) expect(back.read(name)).toBe(`${name}\n`)
-  })
-
-  test('that only their owner may read come back so', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
     tree.write('secret', 'x\n')
     chmodSync(join(tree.path, 'secret'), 0o600)
     const back = await thereAndBack(world, environment)
+    for (const name of names) expect(back.read(name)).toBe(`${name}\n`)
     expect(lstatSync(join(back.path, 'secret')).mode & 0o777).toBe(0o600)
   })
 
@@ -363,19 +325,13 @@ describe.concurrent("a worktree's own state", () => {
   const shapes: [string, (tree: Inside, world: World) => void][] = [
     ['a sparse checkout', (tree) => sparse(tree)],
     [
-      'a sparse checkout with changes',
+      'a sparse checkout with changes, also outside of it',
       (tree) => {
         sparse(tree)
         tree.write('in/a', 'changed\n')
         tree.write('in/staged', 'staged\n')
         tree.git('add', 'in/staged')
         tree.write('out/new', 'untracked\n')
-      },
-    ],
-    [
-      'a sparse checkout with an edit outside of it',
-      (tree) => {
-        sparse(tree)
         tree.write('out/b', 'edited\n')
       },
     ],
@@ -389,47 +345,42 @@ describe.concurrent("a worktree's own state", () => {
       },
     ],
     [
-      'a file that is skipped and not there',
+      'files that are skipped and there, or assumed unchanged',
       (tree) => {
         tree.git('update-index', '--skip-worktree', 'out/b')
-        rm(tree, 'out')
+        tree.git('update-index', '--assume-unchanged', 'in/a')
       },
     ],
-    ['a file that is skipped and there', (tree) => void tree.git('update-index', '--skip-worktree', 'out/b')],
-    ['a file that is assumed unchanged', (tree) => void tree.git('update-index', '--assume-unchanged', 'out/b')],
     [
-      'a skipped file behind a link that leads out of the tree',
+      'files that are skipped and not there, one of them behind a link that leads out of the tree',
       (tree, world) => {
-        tree.git('update-index', '--skip-worktree', 'out/b')
-        rm(tree, 'out')
-        symlinkSync(world.box.path('elsewhere'), join(tree.path, 'out'))
+        tree.git('update-index', '--skip-worktree', 'out/b', 'far/b')
+        rm(tree, 'out', 'far')
+        symlinkSync(world.box.path('elsewhere'), join(tree.path, 'far'))
       },
     ],
+    // The last two: they change what all worktrees share.
     [
       'a full checkout beside a sparse main working tree',
       (_, { repo }) => void repo.git('sparse-checkout', 'set', 'in'),
     ],
     [
       'a full checkout with changes beside a sparse main working tree',
-      (tree, { repo }) => {
-        repo.git('sparse-checkout', 'set', 'in')
+      (tree) => {
         tree.write('out/b', 'changed\n')
         rm(tree, 'in/a')
       },
     ],
   ]
-  test.for(shapes)('comes back file by file and flag by flag: %s', async ([, shape]) => {
-    const { world, environment, tree } = await start({
+  test('comes back file by file and flag by flag', async () => {
+    await using world = await makeWorld({
       prepare: (repo) => {
-        repo.commit('in/a', 'a\n')
-        repo.commit('out/b', 'b\n')
+        for (const path of ['in/a', 'out/b', 'far/b']) repo.write(path, `${path}\n`)
+        repo.git('add', '-A')
+        repo.git('commit', '-q', '-m', 'files')
+        repo.git('config', 'extensions.worktreeConfig', 'true')
       },
     })
-    await using _ = world
-    writeIn(world.box.path('elsewhere'), 'b', 'gold\n')
-    tree.git('config', 'extensions.worktreeConfig', 'true')
-    tree.git('config', '--worktree', 'foo.bar', '1')
-    shape(tree, world)
     const state = (one: Inside): string[] => [
       one.git('status', '--short'),
       one.git('ls-files', '-v'),
@@ -437,28 +388,37 @@ describe.concurrent("a worktree's own state", () => {
       one.git('config', '--worktree', 'foo.bar'),
       fingerprint(one.path, (path) => path.endsWith('/.git')),
     ]
-    const before = state(tree)
-    rmSync(world.box.path('elsewhere/b'))
-    const { restorePoint } = await removed(world, environment, { force: true })
-    writeIn(world.box.path('elsewhere'), 'b', 'gold\n')
-    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
-    expect(state(back)).toEqual(before)
-    expect(readFileSync(world.box.path('elsewhere/b'), 'utf8')).toBe('gold\n')
+    for (const [number, [what, shape]] of shapes.entries()) {
+      const environment = await issue(world, number + 1)
+      const tree = inside(world, environment)
+      writeIn(world.box.path('elsewhere'), 'b', 'gold\n')
+      tree.git('config', '--worktree', 'foo.bar', '1')
+      shape(tree, world)
+      const before = state(tree)
+      rmSync(world.box.path('elsewhere/b'))
+      const { restorePoint } = await removed(world, environment, { force: true })
+      writeIn(world.box.path('elsewhere'), 'b', 'gold\n')
+      const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+      expect([what, ...state(back)]).toEqual([what, ...before])
+      expect(readFileSync(world.box.path('elsewhere/b'), 'utf8')).toBe('gold\n')
+    }
   })
 
-  test('a branch without a commit comes back with what was staged', async () => {
+  test('a branch without a commit comes back with what was staged, and with what was not', async () => {
     const { world, environment, tree } = await start()
     await using _ = world
     tree.git('switch', '-q', '--orphan', 'fresh')
     tree.write('new', 'staged\n')
     tree.git('add', 'new')
+    tree.write('second', 'untracked\n')
     const { restorePoint } = await removed(world, environment, { force: true })
     world.repo.git('gc', '-q', '--prune=now')
     const restored = await world.provider.restore(restorePoint)
     const back = inside(world, restored.environment)
     expect(restored.environment.branch).toBe('issue-42')
     expect(back.git('symbolic-ref', 'HEAD')).toBe('refs/heads/fresh')
-    expect([back.git('status', '--short'), back.has('README')]).toEqual(['A  new', false])
+    expect([back.git('status', '--short'), back.has('README')]).toEqual(['A  new\n?? second', false])
+    expect([back.read('new'), back.read('second')]).toEqual(['staged\n', 'untracked\n'])
   })
 
   test('a repository with SHA-256 ids is removed by force and restored', async () => {
@@ -580,8 +540,8 @@ describe.concurrent('records', () => {
     expect(world.repo.git('worktree', 'list', '--porcelain')).not.toContain(lost.path)
   })
 
-  test('a spare that somebody committed in and the database forgot is theirs, also without reflog or directory', async () => {
-    await using world = await makeWorld({ settings: { spares: 4 } })
+  test('a spare that somebody committed or staged in and the database forgot is theirs, also without reflog or directory', async () => {
+    await using world = await makeWorld({ settings: { spares: 5 } })
     const { context, codebase } = world
     await keepSpares(context, codebase)
     const spares = await context.store.spares.list(codebase.id)
@@ -591,26 +551,35 @@ describe.concurrent('records', () => {
     rmSync(join(record(2), 'logs'), { recursive: true })
     rmSync(spares[2]?.path ?? '', { recursive: true })
     rmSync(join(record(3), 'logs'), { recursive: true })
+    const staged = spares[4] ?? { path: '' }
+    inside(world, staged).write('precious', 'staged\n')
+    inside(world, staged).git('add', 'precious')
+    const blob = inside(world, staged).git('rev-parse', ':precious')
+    rmSync(staged.path, { recursive: true })
     for (const { id } of spares) await context.store.spares.claim(id)
     await reconcile(context, codebase)
     expect(await context.store.spares.list(codebase.id)).toMatchObject([{ id: spares[3]?.id, sha: spares[3]?.sha }])
     await removeCodebase(context, codebase)
     world.repo.git('gc', '-q', '--prune=now')
-    expect(commits.map((sha) => world.repo.git('cat-file', '-t', sha))).toEqual(['commit', 'commit', 'commit'])
-    expect(spares.map(({ path }) => existsSync(path))).toEqual([true, true, false, false])
+    const types = [...commits, blob].map((sha) => world.repo.git('cat-file', '-t', sha))
+    expect(types).toEqual(['commit', 'commit', 'commit', 'blob'])
+    expect(spares.map(({ path }) => existsSync(path))).toEqual([true, true, false, false, false])
     expect(existsSync(join(record(2), 'locked'))).toBe(true)
   })
 
-  test('the record of a spare whose directory is gone stays when somebody had committed in it', async () => {
-    await using world = await makeWorld({ settings: { spares: 1 } })
+  test('the record of a spare whose directory is gone stays when somebody had committed or staged in it', async () => {
+    await using world = await makeWorld({ settings: { spares: 2 } })
     await keepSpares(world.context, world.codebase)
-    const [spare] = await world.context.store.spares.list(world.codebase.id)
-    if (spare === undefined) throw new Error('no spare')
-    const commit = inside(world, spare).commit('precious', 'precious\n')
-    rmSync(spare.path, { recursive: true })
-    await issue(world, 42)
+    const [first, second] = await world.context.store.spares.list(world.codebase.id)
+    if (first === undefined || second === undefined) throw new Error('no spares')
+    const commit = inside(world, first).commit('precious', 'precious\n')
+    inside(world, second).write('staged', 'staged\n')
+    inside(world, second).git('add', 'staged')
+    const blob = inside(world, second).git('rev-parse', ':staged')
+    for (const { path } of [first, second]) rmSync(path, { recursive: true })
+    for (const number of [42, 43]) await issue(world, number)
     world.repo.git('gc', '-q', '--prune=now')
-    expect(world.repo.git('cat-file', '-t', commit)).toBe('commit')
+    expect([commit, blob].map((sha) => world.repo.git('cat-file', '-t', sha))).toEqual(['commit', 'blob'])
   })
 
   test('worktrees cannot lie inside the repository itself', async () => {
@@ -623,25 +592,21 @@ describe.concurrent('records', () => {
   })
 })
 
-describe.concurrent('a FIFO in the place of', () => {
-  test.each(['.gitattributes', '.gitignore'])(
-    '%s does not hold up a removal: it cannot tell, by force neither, and goes on when that is gone',
-    async (name) => {
-      const { world, environment, tree } = await start({ prepare: (repo) => repo.commit('d/file', 'x\n') })
-      await using _ = world
-      const fifo = join(tree.path, 'd', name)
-      execFileSync('mkfifo', [fifo])
-      tree.write('d/file', 'y\n')
-      const cannotTell = `cannot-tell: cannot tell: ${fifo} is a FIFO, which would block git`
-      const gates = ['nothing-uncommitted', 'no-worktree-inside', 'no-repository-inside']
-      const expected = gates.map((gate) => `${gate} ${cannotTell}`)
-      // The suite's own time limit is what a hanging git would run into.
-      expect(await refusal(world, environment)).toEqual(expected)
-      expect(await refusal(world, environment, { force: true })).toEqual(expected)
-      expect(tree.read('d/file')).toBe('y\n')
-      rmSync(fifo)
-      await removed(world, environment, { force: true })
-    },
-    30_000,
-  )
-})
+test('a FIFO in the place of .gitattributes or .gitignore does not hold up a removal: it cannot tell, by force neither', async () => {
+  const { world, environment, tree } = await start({ prepare: (repo) => repo.commit('d/file', 'x\n') })
+  await using _ = world
+  tree.write('d/file', 'y\n')
+  for (const name of ['.gitattributes', '.gitignore']) {
+    const fifo = join(tree.path, 'd', name)
+    execFileSync('mkfifo', [fifo])
+    const cannotTell = `cannot-tell: cannot tell: ${fifo} is a FIFO, which would block git`
+    const gates = ['nothing-uncommitted', 'no-worktree-inside', 'no-repository-inside']
+    const expected = gates.map((gate) => `${gate} ${cannotTell}`)
+    // The suite's own time limit is what a hanging git would run into.
+    expect(await refusal(world, environment)).toEqual(expected)
+    expect(await refusal(world, environment, { force: true })).toEqual(expected)
+    expect(tree.read('d/file')).toBe('y\n')
+    rmSync(fifo)
+  }
+  await removed(world, environment, { force: true })
+}, 30_000)

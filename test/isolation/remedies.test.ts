@@ -3,10 +3,11 @@ import { cpSync, lstatSync, renameSync, rmSync, symlinkSync, utimesSync, writeFi
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { examineCodebase } from '../../src/cli/doctor/records.ts'
+import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { resolveCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { type Chat, makeChat } from '../helpers/chat.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
-import { ask, type Inside, inside, issue, waysIn } from './scene.ts'
+import { ask, type Inside, inside, issue, remove, removeOnTerminal, waysIn } from './scene.ts'
 import { remedyIn } from '../helpers/words.ts'
 import { toAppError } from '../../src/domain/errors.ts'
 
@@ -18,6 +19,8 @@ let count = 0
 beforeAll(async () => {
   world = await makeWorld({ prepare: (repo) => repo.commit('file', 'one\n') })
   chat = await makeChat(world)
+  // Records which disk the repository is on.
+  await chat.say('/status')
 })
 afterAll(() => world[Symbol.asyncDispose]())
 
@@ -136,11 +139,24 @@ const rows: [string, (tree: Inside) => void, string[]][] = [
   ],
 ]
 
+/** The same for all rows, put back where it was after each. */
+let shared: IsolatedEnvironment | undefined
+const sharedAsItWas = async (): Promise<IsolatedEnvironment> => {
+  const environment = (shared ??= await issue(world, ++count))
+  count += 1
+  const tree = inside(world, environment)
+  tree.git('checkout', '-q', '--force', environment.branch)
+  tree.git('reset', '-q', '--hard', 'main')
+  tree.git('clean', '-fdxq')
+  expect(tree.git('ls-files', '-v')).toBe('H README\nH file')
+  return environment
+}
+
 test.each(rows)('the remedy works for %s', async (_what, break_, titles) => {
-  const environment = await issue(world, ++count)
+  const environment = await sharedAsItWas()
   break_(inside(world, environment))
   for (const title of titles) {
-    const refused = await chat.say(`/worktree remove ${environment.branch}`)
+    const refused = await removeOnTerminal(world, environment)
     expect(refused).toMatch(/^Cannot remove worktree/)
     const how = waysIn(refused).get(title)
     if (how === undefined) throw new Error(`no "${title}" in\n${refused}`)
@@ -148,25 +164,25 @@ test.each(rows)('the remedy works for %s', async (_what, break_, titles) => {
     // Else `git add -A` would commit the deletion of what a sparse checkout leaves out.
     expect(inside(world, environment).tryGit('status', '--short')).not.toContain('left-out')
   }
-  expect(await chat.say(`/worktree remove ${environment.branch}`)).toMatch(/^Removed/)
+  expect(await remove(world, environment, { dryRun: true })).toMatchObject({ outcome: 'would-remove' })
 })
 
 test('a broken HEAD sends to doctor, not to a git command that fails', async () => {
   const environment = await issue(world, ++count)
   const head = inside(world, environment).git('rev-parse', '--absolute-git-dir')
   writeFileSync(join(head, 'HEAD'), 'nonsense\n')
-  const ways = waysIn(await chat.say(`/worktree remove ${environment.branch}`))
+  const ways = waysIn(await removeOnTerminal(world, environment))
   expect([...ways]).toEqual([['Find out more', 'coppice doctor']])
   const [found] = (await examineCodebase(world.context, world.codebase)).filter(({ state }) => state === 'problem')
   paste(/: (printf .*)$/.exec(remedyIn(found))?.[1] ?? 'false')
-  expect(await chat.say(`/worktree remove ${environment.branch}`)).toMatch(/^Removed/)
+  expect(await removeOnTerminal(world, environment)).toMatch(/^Removed/)
 })
 
 test('a worktree that a conversation holds says how long that lasts', async () => {
   const environment = await issue(world, ++count)
   const other = await makeChat(world, { id: 'other' })
   await world.context.store.conversations.update((await other.conversation()).id, { environmentId: environment.id })
-  const wait = waysIn(await chat.say(`/worktree remove ${environment.branch}`)).get('Wait')
+  const wait = waysIn(await removeOnTerminal(world, environment)).get('Wait')
   expect(wait).toBe(
     'until its conversations are closed or have been idle for 14 days (1 hour if its work is merged); `/stop` there ends a run',
   )

@@ -1,7 +1,9 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runScheduledCleanup, type SweepOptions } from '../../src/cleanup/sweep.ts'
+import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import type { RestorePoint } from '../../src/domain/removal/restore-point.ts'
 import { listWithFacts } from '../../src/isolation/facts.ts'
 import { findEnvironment } from '../../src/isolation/find.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
@@ -46,68 +48,86 @@ const config = (text: string): NonNullable<WorldOptions['prepare']> => {
 }
 
 describe.concurrent('each gate by itself', () => {
-  test('ours: a directory outside a managed root stays, whatever is forced', async () => {
-    const { world, environment } = await start()
-    await using _ = world
-    rmSync(join(world.context.worktreesBase, '.coppice-root'))
-    const [reason] = await refusal(world, environment, { force: true })
-    expect(reason).toMatch(/^ours no: .* is outside the directories that Coppice manages/)
-  })
+  /** What is in the way, how to take it away again, and what is said about it, also against --force. */
+  type Obstacle = (
+    world: World,
+    environment: IsolatedEnvironment,
+  ) => Promise<{ readonly says: RegExp; readonly undo: () => unknown }>
+  const inRoot = (world: World): string => join(world.context.worktreesBase, '.coppice-root')
+  const obstacles: Record<string, Obstacle> = {
+    'ours: a directory outside a managed root': async (world) => {
+      const content = readFileSync(inRoot(world))
+      rmSync(inRoot(world))
+      return {
+        says: /^ours no: .* is outside the directories that Coppice manages/,
+        undo: () => writeFileSync(inRoot(world), content),
+      }
+    },
+    "ours: a root that another host manages is not this host's": async (world) => {
+      const content = readFileSync(inRoot(world))
+      writeFileSync(inRoot(world), 'another-host\n')
+      return { says: /^ours no: /, undo: () => writeFileSync(inRoot(world), content) }
+    },
+    'ours: a directory that a link in the way has taken elsewhere': async (world) => {
+      const project = join(world.context.worktreesBase, 'project')
+      renameSync(project, world.box.path('moved'))
+      symlinkSync(world.box.path('moved'), project)
+      return {
+        says: /^ours no: /,
+        undo: () => {
+          rmSync(project)
+          renameSync(world.box.path('moved'), project)
+        },
+      }
+    },
+    'not in use: a live lease': async (world, environment) => {
+      const lease = await acquireLease(world.context, world.codebase, environment, { purpose: 'agent run for slack' })
+      return {
+        says: new RegExp(`^not-in-use no: in use: agent run for slack \\(process ${process.pid}\\)$`),
+        undo: lease.release,
+      }
+    },
+    "not in use: another host's lease cannot be judged": async (world, environment) => {
+      await world.context.store.leases.insert({
+        id: 'elsewhere',
+        host: 'another-host',
+        environmentId: environment.id,
+        purpose: 'agent run',
+        holder: world.context.self,
+        createdAt: 1,
+      })
+      return { says: /^not-in-use cannot-tell: /, undo: () => world.context.store.leases.remove('elsewhere') }
+    },
+    "not in use: another tool's lock": async (world, { path }) => {
+      world.repo.git('worktree', 'lock', '--reason', 'on a removable disk', path)
+      return {
+        says: /^not-in-use no: locked by another tool: on a removable disk$/,
+        undo: () => world.repo.git('worktree', 'unlock', path),
+      }
+    },
+  }
 
-  test("ours: a root that another host manages is not this host's", async () => {
+  test('holds whatever is forced, and no longer than it has to', async () => {
     const { world, environment } = await start()
     await using _ = world
-    writeFileSync(join(world.context.worktreesBase, '.coppice-root'), 'another-host\n')
-    expect((await refusal(world, environment, { force: true }))[0]).toMatch(/^ours no: /)
-  })
-
-  test('ours: a directory that a link in the way has taken elsewhere stays', async () => {
-    const { world, environment } = await start()
-    await using _ = world
-    const project = join(world.context.worktreesBase, 'project')
-    renameSync(project, world.box.path('moved'))
-    symlinkSync(world.box.path('moved'), project)
-    expect((await refusal(world, environment, { force: true }))[0]).toMatch(/^ours no: /)
-  })
-
-  test('not in use: a live lease holds, that of a dead process does not', async () => {
-    const { world, environment } = await start()
-    await using _ = world
-    const lease = await acquireLease(world.context, world.codebase, environment, { purpose: 'agent run for slack' })
-    expect(await refusal(world, environment, { force: true })).toEqual([
-      `not-in-use no: in use: agent run for slack (process ${process.pid})`,
-    ])
-    await lease.release()
+    for (const [what, obstacle] of Object.entries(obstacles)) {
+      const { says, undo } = await obstacle(world, environment)
+      const [first = '', ...others] = await refusal(world, environment, { force: true }).catch((error: unknown) => [
+        String(error),
+      ])
+      expect([what, first]).toEqual([what, expect.stringMatching(says)])
+      expect([what, ...(what.startsWith('ours') ? [] : others)]).toEqual([what])
+      await undo()
+    }
+    // That of a dead process does not hold.
     await world.context.store.leases.insert({
-      ...lease,
       id: 'dead',
-      holder: { ...world.context.self, startTime: 'long ago' },
-    })
-    expect((await remove(world, environment)).outcome).toBe('removed')
-  })
-
-  test("not in use: another host's lease cannot be judged and holds", async () => {
-    const { world, environment } = await start()
-    await using _ = world
-    await world.context.store.leases.insert({
-      id: 'elsewhere',
-      host: 'another-host',
+      host: world.context.host,
       environmentId: environment.id,
       purpose: 'agent run',
-      holder: world.context.self,
+      holder: { ...world.context.self, startTime: 'long ago' },
       createdAt: 1,
     })
-    expect((await refusal(world, environment, { force: true }))[0]).toMatch(/^not-in-use cannot-tell: /)
-  })
-
-  test("not in use: another tool's lock holds and is named", async () => {
-    const { world, environment } = await start()
-    await using _ = world
-    world.repo.git('worktree', 'lock', '--reason', 'on a removable disk', environment.path)
-    expect(await refusal(world, environment, { force: true })).toEqual([
-      'not-in-use no: locked by another tool: on a removable disk',
-    ])
-    world.repo.git('worktree', 'unlock', environment.path)
     expect((await remove(world, environment)).outcome).toBe('removed')
   })
 
@@ -169,33 +189,32 @@ describe.concurrent('each gate by itself', () => {
   })
 })
 
-describe.concurrent('a gate whose question cannot be answered refuses, also against --force:', () => {
-  const damaged: [string, string, (path: string, record: string) => void][] = [
-    ['an index that cannot be read', 'nothing-uncommitted', (_, record) => writeFileSync(join(record, 'index'), 'x')],
-    ['a HEAD that makes no sense', 'nothing-unreachable', (_, record) => writeFileSync(join(record, 'HEAD'), '?')],
+test('a gate whose question cannot be answered refuses, also against --force', async () => {
+  const damaged: [string, string, (record: string) => unknown][] = [
+    ['an index that cannot be read', 'nothing-uncommitted', (record) => writeFileSync(join(record, 'index'), 'x')],
+    ['a HEAD that makes no sense', 'nothing-unreachable', (record) => writeFileSync(join(record, 'HEAD'), '?')],
     [
       "a record that is not git's any more",
       'ours',
-      (_, record) => {
+      (record) => {
         rmSync(join(record, 'gitdir'))
         mkdirSync(join(record, 'gitdir'))
       },
     ],
-    [
-      'a lock that is not a file',
-      'not-in-use',
-      (_, record) => {
-        mkdirSync(join(record, 'locked'))
-      },
-    ],
+    ['a lock that is not a file', 'not-in-use', (record) => mkdirSync(join(record, 'locked'))],
   ]
-  test.for(damaged)('%s', async ([, gate, damage]) => {
-    const { world, environment } = await start()
-    await using _ = world
-    damage(environment.path, join(world.repo.path, '.git/worktrees/issue-42'))
+  const { world, environment } = await start()
+  await using _ = world
+  const record = join(world.repo.path, '.git/worktrees/issue-42')
+  cpSync(record, world.box.path('record'), { recursive: true })
+  for (const [what, gate, damage] of damaged) {
+    damage(record)
     const reasons = await refusal(world, environment, { force: true })
-    expect(reasons.find((reason) => reason.startsWith(gate))).toMatch(/^\S+ cannot-tell: /)
-  })
+    const reason = reasons.find((one) => one.startsWith(gate))
+    expect([what, reason]).toEqual([what, expect.stringMatching(/^\S+ cannot-tell: /)])
+    rmSync(record, { recursive: true })
+    cpSync(world.box.path('record'), record, { recursive: true })
+  }
 })
 
 describe.concurrent('holds of conversations', () => {
@@ -208,7 +227,7 @@ describe.concurrent('holds of conversations', () => {
     expect(await refusal(world, environment)).toEqual([`nobody-elses no: slack:${holder.conversationId} is using it`])
     expect((await remove(world, environment, { askedBy: holder.id, dryRun: true })).outcome).toBe('would-remove')
     now += 0.2 * day
-    expect((await remove(world, environment)).outcome).toBe('removed')
+    expect((await remove(world, environment, { dryRun: true })).outcome).toBe('would-remove')
   })
 
   test('a conversation holds while a message of it waits or runs, however long ago and closed', async () => {
@@ -225,7 +244,7 @@ describe.concurrent('holds of conversations', () => {
     expect(await refusal(world, environment)).toEqual(held)
     expect((await remove(world, environment, { askedBy: holder.id, dryRun: true })).outcome).toBe('would-remove')
     await inbox.transition('m', 'running', 'done')
-    expect((await remove(world, environment)).outcome).toBe('removed')
+    expect((await remove(world, environment, { dryRun: true })).outcome).toBe('would-remove')
   })
 
   test('for merged work a conversation holds one hour', async () => {
@@ -238,21 +257,35 @@ describe.concurrent('holds of conversations', () => {
     now += 0.9 * hour
     expect(await refusal(world, environment, { trigger: 'merged' })).toHaveLength(1)
     now += 0.2 * hour
-    expect((await remove(world, environment, { trigger: 'merged' })).outcome).toBe('removed')
+    expect((await remove(world, environment, { trigger: 'merged', dryRun: true })).outcome).toBe('would-remove')
   })
 
   test("a persistent platform's environment goes by no automation, ever, but by its user's command", async () => {
     let now = Date.now()
     const { world, environment, tree } = await start({ context: { clock: () => now } })
     await using _ = world
-    await conversation(world, { platform: 'telegram', environmentId: environment.id, persistent: true })
+    const chat = await conversation(world, { platform: 'telegram', environmentId: environment.id, persistent: true })
     tree.commit('a', 'a\n')
     world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42')
     now += 1000 * day
-    for (const trigger of ['merged', 'stale', 'room', 'fleet'] as const) {
-      expect(await refusal(world, environment, { trigger })).toHaveLength(1)
+    const triggers = ['merged', 'stale', 'room', 'fleet', 'closed'] as const
+    for (const trigger of triggers) expect(await refusal(world, environment, { trigger })).toHaveLength(1)
+    // Wherever the chat works now, and whoever asks for a cleanup: it was its user's, and its user may come back.
+    const other = await issue(world, 43)
+    await world.context.store.conversations.update(chat.id, { environmentId: other.id })
+    await world.context.store.conversations.update(chat.id, { environmentId: undefined })
+    for (const one of [environment, other]) {
+      for (const trigger of triggers) {
+        expect(await refusal(world, one, { trigger, askedBy: chat.id })).toEqual([
+          'nobody-elses no: it belongs to a chat whose worktrees are removed only by name',
+        ])
+      }
     }
-    expect((await remove(world, environment, { trigger: 'command' })).outcome).toBe('removed')
+    // Also after it was removed and restored.
+    const { restorePoint } = await removed(world, other)
+    const { environment: back } = await world.provider.restore(restorePoint)
+    expect(await refusal(world, back, { trigger: 'stale' })).toHaveLength(1)
+    expect((await remove(world, environment, { trigger: 'command', dryRun: true })).outcome).toBe('would-remove')
   })
 
   test('with --force the others are let go of and named, so that they can be told', async () => {
@@ -312,45 +345,29 @@ describe.concurrent('the branch', () => {
     expect(world.repo.git('ls-remote', 'origin', 'main')).toContain(tip)
   })
 
-  test('that moved between the proof and its end stays', async () => {
-    let moved: (() => void) | undefined
-    const { world, environment, tree } = await start({
+  test('that moved, or that somebody checks out elsewhere, between the proof and its end stays', async () => {
+    let meanwhile: (() => void) | undefined
+    await using world = await makeWorld({
       context: {
         failpoint: async (name) => {
-          if (name === 'remove.forgotten') moved?.()
+          if (name === 'remove.forgotten') meanwhile?.()
         },
       },
     })
-    await using _ = world
-    tree.commit('a', 'a\n')
-    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42')
+    const [moves, isTaken] = [await issue(world, 42), await issue(world, 43)]
+    const tips = [moves, isTaken].map((environment) => inside(world, environment).commit(environment.branch, 'a\n'))
+    for (const { branch } of [moves, isTaken]) world.repo.git('merge', '-q', '--no-ff', '-m', 'land', branch)
     const other = world.repo.commit('b', 'b\n')
-    moved = () => world.repo.git('update-ref', 'refs/heads/issue-42', other)
-    const gone = await removed(world, environment)
-    expect(gone).toMatchObject({
+    meanwhile = () => world.repo.git('update-ref', 'refs/heads/issue-42', other)
+    expect(await removed(world, moves)).toMatchObject({
       branchDeleted: false,
       branchNote: 'it moved while its worktree was being removed',
     })
     expect(world.repo.git('rev-parse', 'issue-42')).toBe(other)
-  })
-
-  test('that somebody checks out elsewhere between the proof and its end stays', async () => {
-    let checkedOut: (() => void) | undefined
-    const { world, environment, tree } = await start({
-      context: {
-        failpoint: async (name) => {
-          if (name === 'remove.forgotten') checkedOut?.()
-        },
-      },
-    })
-    await using _ = world
-    const tip = tree.commit('a', 'a\n')
-    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42')
-    checkedOut = () => void world.repo.worktree('elsewhere', 'issue-42')
-    const gone = await removed(world, environment)
+    meanwhile = () => void world.repo.worktree('elsewhere', 'issue-43')
     const branchNote = `it is checked out in ${world.box.path('elsewhere')} now`
-    expect(gone).toMatchObject({ branchDeleted: false, branchNote })
-    expect(world.box.raw(world.box.path('elsewhere'), 'rev-parse', 'HEAD')).toBe(tip)
+    expect(await removed(world, isTaken)).toMatchObject({ branchDeleted: false, branchNote })
+    expect(world.box.raw(world.box.path('elsewhere'), 'rev-parse', 'HEAD')).toBe(tips[1])
   })
 
   test('of an environment that started elsewhere and has nothing of its own goes, and says so', async () => {
@@ -364,27 +381,19 @@ describe.concurrent('the branch', () => {
       branchNote: 'no commits of its own',
     })
   })
-
-  test('on the remote is never deleted unasked', async () => {
-    await using world = await makeWorld({ remote: true })
-    world.repo.git('push', '-q', 'origin', 'main:feature/x')
-    const { environment } = await resolved(world, 'pr', 7, { hints: { prBranch: 'feature/x' } })
-    await removed(world, environment)
-    expect(world.repo.git('ls-remote', 'origin', 'feature/x')).not.toBe('')
-  })
 })
 
 describe.concurrent('a branch that was renamed in its environment', () => {
   /** What somebody did, which branch the record follows, and whether that one may be deleted once it is merged. */
-  const stories: [string, (tree: Inside) => void, string, boolean][] = [
-    ['to one below its own name', ({ git }) => git('branch', '-m', 'issue-42/x'), 'issue-42/x', true],
+  const stories: [string, (tree: Inside, branch: string) => void, string, boolean][] = [
+    ['to one below its own name', ({ git }, was) => git('branch', '-m', `${was}/x`), 'issue-1/x', true],
     [
       'and packed',
-      ({ git }) => {
-        git('branch', '-m', 'issue-42/x')
+      ({ git }, was) => {
+        git('branch', '-m', `${was}/x`)
         git('pack-refs', '--all')
       },
-      'issue-42/x',
+      'issue-2/x',
       true,
     ],
     [
@@ -398,9 +407,9 @@ describe.concurrent('a branch that was renamed in its environment', () => {
     ],
     [
       'while another took its name',
-      ({ git }) => {
+      ({ git }, was) => {
         git('branch', '-m', 'renamed')
-        git('branch', 'issue-42', 'main~1')
+        git('branch', was, 'main~1')
       },
       'renamed',
       true,
@@ -408,53 +417,70 @@ describe.concurrent('a branch that was renamed in its environment', () => {
     [
       'with a tag of the new name',
       ({ git }) => {
-        git('branch', '-m', 'renamed')
-        git('tag', 'renamed', 'main')
+        git('branch', '-m', 'tagged')
+        git('tag', 'tagged', 'main')
       },
-      'renamed',
+      'tagged',
       true,
     ],
     [
       'without a reflog that says so',
-      ({ git }) => {
-        git('switch', '-q', '-c', 'issue-42-again')
-        git('branch', '-D', 'issue-42')
+      ({ git }, was) => {
+        git('switch', '-q', '-c', `${was}-again`)
+        git('branch', '-D', was)
       },
-      'issue-42-again',
+      'issue-6-again',
       false,
     ],
   ]
-  test.for(stories)('%s is followed, told and removed', async ([, rename, branch, ours]) => {
+  test('is followed, told and removed, however that was done', async () => {
     await using world = await makeWorld({ prepare: (repo) => void repo.commit('second', '2\n') })
-    const [merged, open] = [await issue(world, 42), await resolved(world, 'issue', 43)]
-    const tree = inside(world, merged)
-    const tip = tree.commit('a', 'a\n')
-    rename(tree)
-    const other = inside(world, open.environment)
-    other.commit('b', 'b\n')
-    other.git('branch', '-m', `open/${branch}`)
-    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', tip)
-    const before = world.repo.git('for-each-ref', '--format=%(refname)', 'refs/heads').split('\n')
-    const dry = await sweepOf(world, { dryRun: true })
-    expect((await world.context.store.environments.get(merged.id))?.branch).toBe('issue-42')
-    expect(said(dry.notices).join('\n')).toContain(branch)
-    expect((await findEnvironment(world.context, world.codebase, branch, '/')).id).toBe(merged.id)
+    const merged: { environment: IsolatedEnvironment; was: string; tip: string }[] = []
+    for (const [i] of stories.entries()) {
+      const environment = await issue(world, i + 1)
+      const tip = inside(world, environment).commit(`a${i}`, 'a\n')
+      merged.push({ environment, was: environment.branch, tip })
+    }
+    const open = (await resolved(world, 'issue', 43)).environment
+    inside(world, open).commit('b', 'b\n')
+    inside(world, open).git('branch', '-m', 'open/renamed')
+    for (const [i, [, rename]] of stories.entries()) {
+      const { environment, was, tip } = merged[i]!
+      rename(inside(world, environment), was)
+      world.repo.git('merge', '-q', '--no-ff', '-m', 'land', tip)
+    }
+    const branches = () => world.repo.git('for-each-ref', '--format=%(refname:lstrip=2)', 'refs/heads').split('\n')
+    const before = branches()
+    const dry = said((await sweepOf(world, { dryRun: true })).notices).join('\n')
     const facts = await listWithFacts(world.context, world.codebase)
     expect(facts.map(({ environment, ahead }) => [environment.branch, ahead])).toEqual([
-      [branch, 0],
-      [`open/${branch}`, 1],
+      ...stories.map(([, , branch]) => [branch, 0]),
+      ['open/renamed', 1],
     ])
-    const gone = await removed(world, merged)
-    expect(gone).toMatchObject({ environment: { branch }, branchDeleted: ours })
-    expect(gone.notices.join('\n')).toMatch(/^branch issue-42 (?:was renamed to|is gone and) /)
-    expect((await world.context.store.environments.get(merged.id))?.branch).toBe(branch)
-    const kept = await removed(world, open.environment)
+    for (const [i, [what, , branch]] of stories.entries()) {
+      const { environment, was } = merged[i]!
+      expect([what, (await world.context.store.environments.get(environment.id))?.branch]).toEqual([what, was])
+      expect(dry).toContain(branch)
+      expect((await findEnvironment(world.context, world.codebase, branch, '/')).id).toBe(environment.id)
+    }
+    const points: RestorePoint[] = []
+    for (const [i, [what, , branch, ours]] of stories.entries()) {
+      const { environment, was } = merged[i]!
+      const gone = await removed(world, environment)
+      expect({ what, ...gone }).toMatchObject({ what, environment: { branch }, branchDeleted: ours })
+      expect(gone.notices.join('\n')).toMatch(new RegExp(`^branch ${was} (?:was renamed to|is gone and) `))
+      expect((await world.context.store.environments.get(environment.id))?.branch).toBe(branch)
+      points.push(gone.restorePoint)
+    }
+    const kept = await removed(world, open)
     expect(kept).toMatchObject({ branchDeleted: false, branchNote: '1 commit not on main' })
-    const after = world.repo.git('for-each-ref', '--format=%(refname)', 'refs/heads').split('\n')
-    expect(after).toEqual(before.filter((name) => !ours || name !== `refs/heads/${branch}`))
-    const back = await world.provider.restore(gone.restorePoint)
-    expect(back.environment).toMatchObject({ branch, branchOrigin: ours ? 'created' : 'existing' })
-    expect(inside(world, back.environment).git('rev-parse', 'HEAD')).toBe(tip)
+    const deleted = stories.filter(([, , , ours]) => ours).map(([, , branch]) => branch)
+    expect(branches()).toEqual(before.filter((name) => !deleted.includes(name)))
+    for (const [i, [what, , branch, ours]] of stories.entries()) {
+      const back = await world.provider.restore(points[i]!)
+      expect([what, back.environment]).toMatchObject([what, { branch, branchOrigin: ours ? 'created' : 'existing' }])
+      expect(inside(world, back.environment).git('rev-parse', 'HEAD')).toBe(merged[i]!.tip)
+    }
   })
 
   test('is not one that somebody merely switched away from: the record stays', async () => {
@@ -490,13 +516,14 @@ describe.concurrent('a branch that was renamed in its environment', () => {
 })
 
 describe.concurrent('while it is being removed', () => {
-  const changes: [string, (path: string) => void][] = [
-    ['a tracked file', (path) => writeFileSync(join(path, 'README'), 'too late\n')],
-    ['a new file', (path) => writeFileSync(join(path, 'late.txt'), 'too late\n')],
-    ['a file deep in an ignored directory', (path) => writeFileSync(join(path, 'out/deep/x'), 'too late\n')],
-    ['a file in a nested repository', (path) => writeFileSync(join(path, 'nested/draft'), 'too late\n')],
+  const changes: [string, (tree: Inside) => unknown][] = [
+    ['a tracked file', (tree) => tree.write('README', 'too late\n')],
+    ['a new file', (tree) => tree.write('late.txt', 'too late\n')],
+    ['a file deep in an ignored directory', (tree) => tree.write('out/deep/x', 'too late\n')],
+    ['a file in a nested repository', (tree) => tree.write('nested/draft', 'too late\n')],
+    ['a commit', (tree) => tree.commit('late', 'late\n')],
   ]
-  test.for(changes)('%s that is written after it was saved brings everything back', async ([, change]) => {
+  test('what is written or committed after it was saved brings everything back', async () => {
     let late: (() => void) | undefined
     const { world, environment, tree } = await start({
       prepare: (repo) => repo.commit('.gitignore', 'out/\n'),
@@ -511,27 +538,25 @@ describe.concurrent('while it is being removed', () => {
     mkdirSync(join(tree.path, 'nested'))
     world.box.raw(join(tree.path, 'nested'), 'init', '-q')
     tree.write('nested/draft', 'early\n')
-    late = () => change(tree.path)
-    expect(await refusal(world, environment, { force: true })).toEqual([
-      'nothing-uncommitted no: it changed while it was being removed',
-    ])
-    expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
-    expect(await world.context.store.restorePoints.list(world.codebase.id)).toEqual([])
-  })
-
-  test('a commit made after it was judged brings everything back', async () => {
-    let late: (() => void) | undefined
-    const { world, environment, tree } = await start({
-      context: {
-        failpoint: async (name) => {
-          if (name === 'remove.saved') late?.()
-        },
-      },
-    })
-    await using _ = world
-    late = () => void tree.commit('late', 'late\n')
-    expect(await refusal(world, environment)).toHaveLength(1)
+    for (const [what, change] of changes) {
+      let isChanged = false
+      late = () => {
+        change(tree)
+        isChanged = true
+      }
+      const reasons = await refusal(world, environment, { force: true })
+      expect([what, isChanged, ...reasons]).toEqual([
+        what,
+        true,
+        'nothing-uncommitted no: it changed while it was being removed',
+      ])
+      expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
+      expect(await world.context.store.restorePoints.list(world.codebase.id)).toEqual([])
+    }
     expect(tree.git('log', '-1', '--format=%s')).toBe('change late')
+    expect(['README', 'late.txt', 'out/deep/x', 'nested/draft'].map((path) => tree.read(path))).toEqual(
+      Array.from({ length: 4 }, () => 'too late\n'),
+    )
   })
 
   test('a commit, ref or operation that leaves no trace in the files brings everything back', async () => {
@@ -604,24 +629,24 @@ describe.concurrent('while it is being removed', () => {
     }
   })
 
-  test.for(['save.archived', 'save.ref', 'remove.saved', 'remove.moved', 'remove.checked'])(
-    'a fault at %s leaves the environment as it was',
-    async (where) => {
-      const { world, environment, tree } = await start({
-        context: {
-          failpoint: (name) => (name === where ? Promise.reject(new Error('cut')) : Promise.resolve()),
-        },
-      })
-      await using _ = world
-      tree.write('draft', 'draft\n')
-      const before = fingerprint(environment.path)
-      expect(await messageOf(remove(world, environment, { force: true }))).toBe('cut')
+  test('a fault at any point leaves the environment as it was', async () => {
+    let where = ''
+    const { world, environment, tree } = await start({
+      context: {
+        failpoint: (name) => (name === where ? Promise.reject(new Error(`cut at ${name}`)) : Promise.resolve()),
+      },
+    })
+    await using _ = world
+    tree.write('draft', 'draft\n')
+    const before = fingerprint(environment.path)
+    for (where of ['save.archived', 'save.ref', 'remove.saved', 'remove.moved', 'remove.checked']) {
+      expect(await messageOf(remove(world, environment, { force: true }))).toBe(`cut at ${where}`)
       expect(fingerprint(environment.path)).toBe(before)
       expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
       expect(world.repo.git('for-each-ref', 'refs/coppice')).toBe('')
       expect(await world.context.store.journal.open('this-host')).toEqual([])
-    },
-  )
+    }
+  })
 })
 
 describe.concurrent('removal', () => {
@@ -640,29 +665,17 @@ describe.concurrent('removal', () => {
     expect(await messageOf(remove(world, environment))).toContain('already gone')
   })
 
-  test('runs an approved teardown in the tree first, with its ports', async () => {
-    const { world, environment } = await start({
-      prepare: (repo, box) =>
-        config(`worktree:\n  ports: [WEB]\n  teardown: ["echo $COPPICE_BRANCH $WEB > ${box.path('told')}"]\n`)(
-          repo,
-          box,
-        ),
-      context: { approve: () => Promise.resolve(true) },
-    })
-    await using _ = world
-    await removed(world, environment)
-    expect(readFileSync(world.box.path('told'), 'utf8')).toMatch(/^issue-42 \d+\n$/)
-    expect(await world.context.store.ports.taken('this-host')).toEqual([])
-  })
-
-  test('names what setup and teardown left running elsewhere, and leaves it alone', async () => {
+  test('runs an approved teardown in the tree first, with its ports, and names what that and setup left running elsewhere', async () => {
     const started = (name: string, box: Sandbox): string =>
       `(cd / && setsid sh -c 'echo $$ > ${box.path(name)}; exec sleep 300') </dev/null >/dev/null 2>&1 & while [ ! -s ${box.path(name)} ]; do sleep 0.01; done; ${untilSleeps(`$(cat ${box.path(name)})`)}`
     const { world, environment } = await start({
-      prepare: (repo, box) =>
+      prepare: (repo, box) => {
+        const teardown = [started('two', box), `echo $COPPICE_BRANCH $WEB > ${box.path('told')}`]
+        const setup = [started('one', box)]
         config(
-          `worktree:\n  setup: [${JSON.stringify(started('one', box))}]\n  teardown: [${JSON.stringify(started('two', box))}]\n`,
-        )(repo, box),
+          `worktree:\n  ports: [WEB]\n  setup: ${JSON.stringify(setup)}\n  teardown: ${JSON.stringify(teardown)}\n`,
+        )(repo, box)
+      },
       context: { approve: () => Promise.resolve(true) },
     })
     await using _ = world
@@ -673,30 +686,31 @@ describe.concurrent('removal', () => {
       `teardown left 1 process running: sleep (${two})`,
       `setup left 1 process running: sleep (${one})`,
     ])
+    expect(readFileSync(world.box.path('told'), 'utf8')).toMatch(/^issue-42 \d+\n$/)
+    expect(await world.context.store.ports.taken('this-host')).toEqual([])
   })
 
-  test('stays away when teardown fails or leaves changes, and the environment is as usable as before', async () => {
-    for (const command of ['exit 4', 'echo x > left-behind']) {
-      const { world, environment } = await start({
-        prepare: config(`worktree:\n  teardown: ["${command}"]\n`),
-        context: { approve: () => Promise.resolve(true) },
-      })
-      await using _ = world
-      expect(await messageOf(remove(world, environment))).toMatch(/teardown/)
-      expect(existsSync(environment.path)).toBe(true)
-      expect((await issue(world, 42)).id).toBe(environment.id)
-    }
-  })
-
-  test('reads teardown from base, never from the branch of the work', async () => {
-    const { world, environment, tree } = await start({ context: { approve: () => Promise.resolve(true) } })
+  test('stays away when teardown, read from base and never from the branch of the work, fails or leaves changes', async () => {
+    const { world, environment, tree } = await start({
+      prepare: config('worktree:\n  teardown: ["sh ../teardown"]\n'),
+      context: { approve: () => Promise.resolve(true) },
+    })
     await using _ = world
     tree.commit('.coppice/config.yaml', `worktree:\n  teardown: ["touch ${world.box.path('pwned')}"]\n`)
+    for (const command of ['exit 4', 'echo x > left-behind']) {
+      writeFileSync(join(environment.path, '../teardown'), command)
+      expect(await messageOf(remove(world, environment))).toMatch(/teardown/)
+      expect(existsSync(environment.path)).toBe(true)
+      // It is as usable as before.
+      expect((await issue(world, 42)).id).toBe(environment.id)
+    }
+    rmSync(join(tree.path, 'left-behind'))
+    writeFileSync(join(environment.path, '../teardown'), `echo ran > ${world.box.path('ran')}`)
     await removed(world, environment)
-    expect(existsSync(world.box.path('pwned'))).toBe(false)
+    expect([existsSync(world.box.path('ran')), existsSync(world.box.path('pwned'))]).toEqual([true, false])
   })
 
-  test('a dry run says what would happen and touches nothing', async () => {
+  test('a dry run touches nothing; of two removals at once exactly one does it; a third says that it is gone', async () => {
     const { world, environment } = await start()
     await using _ = world
     const before = [fingerprint(environment.path), fingerprint(world.repo.path)]
@@ -705,21 +719,10 @@ describe.concurrent('removal', () => {
       merged: { value: 'empty' },
     })
     expect([fingerprint(environment.path), fingerprint(world.repo.path)]).toEqual(before)
-  })
-
-  test('a second removal says that it is gone', async () => {
-    const { world, environment } = await start()
-    await using _ = world
-    await removed(world, environment)
-    await expect(remove(world, environment)).rejects.toMatchObject({ code: 'not-found' })
-  })
-
-  test('of two removals at once exactly one does it', async () => {
-    const { world, environment } = await start()
-    await using _ = world
     const both = await Promise.allSettled([remove(world, environment), remove(world, environment)])
     expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
     expect(await world.context.store.restorePoints.list(world.codebase.id)).toHaveLength(1)
+    await expect(remove(world, environment)).rejects.toMatchObject({ code: 'not-found' })
   })
 
   test('of a missing environment is refused, and by force lets go of the record and keeps the branch', async () => {

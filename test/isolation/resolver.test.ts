@@ -108,10 +108,45 @@ describe.concurrent('2. and 3. the same work and linked works', () => {
     expect(shared).toMatchObject({
       how: 'linked',
       environment: { id: first.id },
-      notices: ['Reusing worktree from issue #42'],
+      notices: [
+        'Reusing worktree from issue #42',
+        'The branch of PR #99 is `x`, but this worktree is on `issue-42`: push to `x` to update the PR',
+      ],
     })
     const again = await resolved(world, 'pr', 99, { hints: { isForkPR: false, prBranch: 'x' } })
     expect(again).toMatchObject({ how: 'same-work', environment: { id: first.id } })
+  })
+
+  test('whoever is new to a tree is told which commit of the pull request it has, or both if they differ', async () => {
+    await using world = await makeWorld({ remote: true })
+    const shared = inside(world, await issue(world, 42))
+    const pushed = shared.commit('a', 'a\n')
+    shared.git('push', '-q', 'origin', 'issue-42', 'issue-42:feature')
+    const hints = { prBranch: 'issue-42', prSha: pushed, isForkPR: false, linkedIssues: [42] }
+    const reviewing = (branch: string): string =>
+      `Reviewing PR at commit \`${pushed.slice(0, 7)}\` (branch: \`${branch}\`)`
+    const first = await resolved(world, 'pr', 99, { hints })
+    expect(first.notices).toEqual(['Reusing worktree from issue #42', reviewing('issue-42')])
+    expect((await resolved(world, 'pr', 99, { hints })).notices, 'in a second conversation').toEqual([
+      reviewing('issue-42'),
+    ])
+    const own = holder(await conversation(world, { environmentId: first.environment.id }))
+    expect((await resolved(world, 'pr', 99, { hints, holder: own })).notices, 'once').toEqual([])
+    const ahead = shared.commit('b', 'b\n')
+    expect((await resolved(world, 'pr', 99, { hints })).notices).toEqual([
+      `PR #99 is at \`${pushed.slice(0, 7)}\`, this worktree stays at \`${ahead.slice(0, 7)}\`: it is the worktree of issue #42`,
+    ])
+
+    // One that is made for the pull request: from the remote's branch, and from a local one that has more.
+    const feature = { ...hints, prBranch: 'feature', linkedIssues: [] }
+    expect((await resolved(world, 'pr', 5, { hints: feature })).notices).toEqual([reviewing('feature')])
+    expect((await resolved(world, 'pr', 5, { hints: feature })).notices).toEqual([reviewing('feature')])
+    shared.git('push', '-q', 'origin', `${pushed}:refs/heads/more`)
+    world.repo.git('branch', 'more', ahead)
+    const more = { ...hints, prBranch: 'more', linkedIssues: [] }
+    expect((await resolved(world, 'pr', 6, { hints: more })).notices).toContain(
+      `PR #6 is at \`${pushed.slice(0, 7)}\`, this worktree stays at \`${ahead.slice(0, 7)}\`: it has commits that the PR doesn't have`,
+    )
   })
 
   test('links are remembered at creation, so the issue that comes later finds the tree of the PR', async () => {
@@ -173,11 +208,17 @@ describe.concurrent('4. a worktree that somebody else made', () => {
     expect((await resolved(world, 'pr', 9, { hints: { prBranch: 'fix/y' } })).environment.path).toBe(third.path)
   })
 
-  test('is adopted on the suggested branch', async () => {
+  test('is adopted on the suggested branch, unless that is base', async () => {
     await using world = await makeWorld(remote)
     const tree = world.repo.worktree('mine', '-b', 'wip')
     const found = await pr(world, { prBranch: 'gone', suggestedBranch: 'wip' })
     expect(found).toMatchObject({ how: 'adopted', environment: { path: tree.path, branch: 'wip' } })
+    // A checkout of base is nobody's work.
+    world.repo.git('remote', 'set-head', 'origin', 'main')
+    world.repo.git('checkout', '-q', '--detach')
+    world.repo.worktree('base', 'main')
+    const beside = await resolved(world, 'issue', 8, { hints: { suggestedBranch: 'main' } })
+    expect(beside).toMatchObject({ how: 'created', environment: { branch: 'issue-8' } })
   })
 
   test('is adopted at the path the new one would get, also for a fork’s PR', async () => {
@@ -235,6 +276,12 @@ describe.concurrent('4. a worktree that somebody else made', () => {
     expect(await resolved(world, 'pr', 7)).toMatchObject({ how: 'same-work', environment: { id: task.id } })
   })
 
+  test('is not looked for on a branch made of a name that is long enough already', async () => {
+    await using world = await makeWorld()
+    const branch = toBranchName('x'.repeat(198))
+    expect((await resolved(world, 'task', branch, { branch })).environment.branch).toBe(branch)
+  })
+
   test('of two messages at once adopts it once', async () => {
     await using world = await makeWorld(remote)
     world.repo.worktree('mine', '-b', 'feature/x')
@@ -270,12 +317,13 @@ describe.concurrent('5. room', () => {
     const answer = await ask(world, 'issue', 4)
     expect(answer).toEqual({
       outcome: 'limit',
-      report: { codebase: 'project', limit: 3, count: 3, merged: 1, stale: 1, active: 1 },
+      report: { codebase: 'project', limit: 3, count: 3, merged: 0, stale: 1, held: 1, active: 1 },
     })
     if (answer.outcome !== 'limit') throw new Error(answer.outcome)
-    expect(limitMessage(answer.report, 14).split('\n').slice(0, 2)).toEqual([
+    expect(limitMessage(answer.report, 14).split('\n')).toEqual([
       'You have 3 active worktrees for **project** (limit reached).',
-      ' 1 merged (can be removed)   1 stale (no activity in 14+ days)   1 active',
+      ' 0 merged   1 stale (no activity in 14+ days)   1 held (merged or stale, but in use or with work to keep)   1 active',
+      ' `/worktree cleanup stale` (1) · `/worktree list` · `/worktree remove <name>`',
     ])
     expect(fingerprint(world.repo.path, (path) => path.endsWith('FETCH_HEAD'))).toBe(before)
     expect(branchExists(world, 'issue-4')).toBe(false)
@@ -295,6 +343,18 @@ describe.concurrent('5. room', () => {
     expect({ count, merged, stale, active }).toEqual({ count: 2, merged: 0, stale: 1, active: 1 })
   })
 
+  test('what was removed to make room is in no number, if there is still no room', async () => {
+    await using world = await makeWorld({ settings: { worktreesPerCodebase: 2, holdMergedHours: 0 } })
+    land(world, await issue(world, 1))
+    for (const branch of ['mine', 'mine-too']) {
+      const { path } = world.repo.worktree(branch, '-b', branch)
+      await world.provider.adopt(world.codebase, path, { createdBy: 'test', aliases: [] })
+    }
+    const answer = await ask(world, 'issue', 4)
+    expect(answer).toMatchObject({ outcome: 'limit', report: { count: 2, merged: 0, stale: 0, held: 0, active: 2 } })
+    expect(branchExists(world, 'issue-1')).toBe(false)
+  })
+
   test('an adopted environment is never let go of to make room', async () => {
     await using world = await makeWorld({ settings: { worktreesPerCodebase: 1, holdMergedHours: 0 } })
     const tree = world.repo.worktree('mine', '-b', 'mine')
@@ -306,8 +366,9 @@ describe.concurrent('5. room', () => {
 
   test('a persistent platform’s environment is never removed to make room', async () => {
     await using world = await makeWorld({ settings: { worktreesPerCodebase: 1, holdMergedHours: 0 } })
-    const mine = await issue(world, 1)
-    await conversation(world, { platform: 'telegram', environmentId: mine.id, persistent: true })
+    // From the start, even if a crash keeps the chat from being attached to it.
+    const { environment: mine } = await resolved(world, 'issue', 1, { persistent: true })
+    expect((await world.context.store.conversations.ofEnvironments([mine.id])).length).toBe(0)
     land(world, mine)
     expect((await ask(world, 'issue', 4)).outcome).toBe('limit')
   })

@@ -15,7 +15,8 @@ import {
 } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { toBranchName } from '../../src/domain/names.ts'
 import type { LeftOut } from '../../src/domain/removal/restore-point.ts'
 import { findRestorePoint } from '../../src/isolation/find.ts'
@@ -27,6 +28,7 @@ import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
   branchExists,
   fingerprint,
+  type Inside,
   inside,
   issue,
   messageOf,
@@ -45,115 +47,237 @@ const start = async (options: WorldOptions = {}) => {
   return { world, environment, tree: inside(world, environment) }
 }
 
-describe.concurrent('a restore brings back, byte for byte,', () => {
-  test('staged and unstaged changes of one file apart', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
+describe('a restore brings back, byte for byte, after `git gc --prune=now`,', () => {
+  let world: World
+  /** With changes of every kind, staged and not. */
+  let changed: Inside
+  let status = ''
+  let onlyInReflog = ''
+  /** In the middle of a merge. */
+  let conflicted: Inside
+  let stages = ''
+  /** Clean, on its branch again. */
+  const dropped: string[] = []
+  /** With refs of its own. */
+  let referring: Inside
+  let refs: [string, string][] = []
+  let named: string[] = []
+  let undo = ''
+  /** With repositories inside, on a detached HEAD. */
+  let detached: Inside
+  let stood = ''
+  let detachedAt = ''
+
+  const binary = Buffer.from(Array.from({ length: 512 }, (_, i) => i % 256))
+  const crlf = 'one\r\ntwo\nthree\r\n'
+  const oddNames = [Buffer.from([0x6f, 0xff, 0xfe]), Buffer.from('new\nline'), Buffer.from([0x69, 0x67, 0x6e, 0xff])]
+  const at = (directory: string, name: Buffer): Buffer => Buffer.concat([Buffer.from(`${directory}/`), name])
+  const nested = ['begun', 'ignored/deep']
+
+  const change = (tree: Inside): void => {
+    onlyInReflog = tree.commit('draft', 'draft\n')
+    tree.git('reset', '-q', '--hard', 'HEAD~1')
     tree.write('README', 'staged\n')
     tree.git('add', 'README')
     tree.write('README', 'unstaged\n')
-    const back = await thereAndBack(world, environment)
-    expect(back.git('show', ':README')).toBe('staged')
-    expect(back.read('README')).toBe('unstaged\n')
-    expect(back.git('status', '--short')).toBe('MM README')
-  })
-
-  test('deleted, staged-deleted and renamed files', async () => {
-    const { world, environment, tree } = await start({
-      prepare: (repo) => ['a', 'b', 'c'].forEach((name) => repo.commit(name, `content of ${name}\n`)),
-    })
-    await using _ = world
+    tree.write('new.md', 'new\n')
     rmSync(join(tree.path, 'a'))
     tree.git('rm', '-q', '--cached', 'b')
     tree.git('mv', 'c', 'moved')
-    const before = tree.git('status', '--short')
-    const back = await thereAndBack(world, environment)
-    expect(back.git('status', '--short')).toBe(before)
-    expect([back.has('a'), back.has('b'), back.has('c')]).toEqual([false, true, false])
-    expect(back.read('moved')).toBe('content of c\n')
-  })
-
-  test('mode changes and symbolic links, also those that lead nowhere', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
-    chmodSync(join(tree.path, 'README'), 0o755)
+    chmodSync(join(tree.path, 'tool'), 0o755)
     symlinkSync('/nowhere/at/all', join(tree.path, 'dangling'))
     symlinkSync('README', join(tree.path, 'link'))
-    const before = tree.git('status', '--short')
-    const back = await thereAndBack(world, environment)
-    expect(back.git('status', '--short')).toBe(before)
-    expect(lstatSync(join(back.path, 'README')).mode & 0o111).not.toBe(0)
-    expect(readlinkSync(join(back.path, 'dangling'))).toBe('/nowhere/at/all')
-    expect(readlinkSync(join(back.path, 'link'))).toBe('README')
-  })
-
-  test('binary content, and CRLF as raw bytes where git would convert them', async () => {
-    const { world, environment, tree } = await start({
-      prepare: (repo) => repo.commit('.gitattributes', '*.txt text eol=lf\n'),
-    })
-    await using _ = world
-    const binary = Buffer.from(Array.from({ length: 512 }, (_, i) => i % 256))
-    const crlf = 'one\r\ntwo\nthree\r\n'
     tree.write('blob.bin', binary)
     tree.write('mixed.txt', crlf)
-    const back = await thereAndBack(world, environment)
-    expect(readFileSync(join(back.path, 'blob.bin'))).toEqual(binary)
-    expect(back.read('mixed.txt')).toBe(crlf)
-  })
-
-  test('file names that are not UTF-8 or hold a newline, tracked, untracked and ignored', async () => {
-    const { world, environment, tree } = await start({ prepare: (repo) => repo.commit('.gitignore', 'ign*\n') })
-    await using _ = world
-    const at = (directory: string, name: Buffer): Buffer => Buffer.concat([Buffer.from(`${directory}/`), name])
-    const odd = [Buffer.from([0x6f, 0xff, 0xfe]), Buffer.from('new\nline'), Buffer.from([0x69, 0x67, 0x6e, 0xff])]
-    for (const name of odd) writeFileSync(at(tree.path, name), `in ${name.toString('hex')}`)
+    for (const name of oddNames) writeFileSync(at(tree.path, name), `in ${name.toString('hex')}`)
     tree.git('add', 'new\nline')
-    const back = await thereAndBack(world, environment)
-    for (const name of odd) expect(readFileSync(at(back.path, name), 'utf8')).toBe(`in ${name.toString('hex')}`)
-    expect(back.git('status', '--short', '-z')).toContain('A  new\nline')
-  })
-
-  test('an intent to add', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
-    tree.write('later.txt', 'not yet\n')
-    tree.git('add', '-N', 'later.txt')
-    const back = await thereAndBack(world, environment)
-    expect(back.git('status', '--short')).toBe(' A later.txt')
-    expect(back.read('later.txt')).toBe('not yet\n')
-  })
-
-  test('a file that became a directory, and a directory that became a file', async () => {
-    const { world, environment, tree } = await start({
-      prepare: (repo) => ['a', 'd/x', 'd/y'].forEach((name) => repo.commit(name, `${name}\n`)),
-    })
-    await using _ = world
-    rmSync(join(tree.path, 'a'))
-    tree.write('a/b', 'now a directory\n')
+    tree.write('later.md', 'not yet\n')
+    tree.git('add', '-N', 'later.md')
+    rmSync(join(tree.path, 'f'))
+    tree.write('f/b', 'now a directory\n')
     rmSync(join(tree.path, 'd'), { recursive: true })
     tree.write('d', 'now a file\n')
-    const back = await thereAndBack(world, environment)
-    expect(back.read('a/b')).toBe('now a directory\n')
-    expect(back.read('d')).toBe('now a file\n')
-  })
+    status = tree.git('status', '--short', '-z')
+  }
 
-  test('an unmerged conflict with all its stages, after `git gc --prune=now`', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
+  const conflict = (tree: Inside): void => {
     tree.commit('README', 'ours\n')
     world.repo.commit('README', 'theirs\n')
     tree.tryGit('merge', 'main')
-    const stages = tree.git('ls-files', '-u')
-    expect(stages.split('\n')).toHaveLength(3)
-    const { restorePoint } = await removed(world, environment, { force: true })
+    stages = tree.git('ls-files', '-u')
+  }
+
+  const drop = (tree: Inside): void => {
+    const branch = tree.git('symbolic-ref', '--short', 'HEAD')
+    dropped.push(tree.commit('a', 'a\n'))
+    tree.git('reset', '-q', '--hard', 'HEAD~1')
+    tree.git('switch', '-q', '-c', 'short-lived')
+    dropped.push(tree.commit('b', 'b\n'))
+    tree.git('switch', '-q', branch)
+    tree.git('branch', '-D', 'short-lived')
+  }
+
+  const refer = (tree: Inside): void => {
+    const branch = tree.git('symbolic-ref', '--short', 'HEAD')
+    const commit = (message: string): string => tree.git('commit-tree', '-m', message, 'HEAD^{tree}', '-p', 'HEAD')
+    const tagOf = (target: string): string => {
+      tree.git('tag', '-f', '-a', '-m', `of ${target}`, 'temporary', target)
+      const tag = tree.git('rev-parse', 'temporary')
+      tree.git('tag', '-d', 'temporary')
+      return tag
+    }
+    tree.write('note', 'a file that only a ref holds\n')
+    const blob = tree.git('hash-object', '-w', 'note')
+    rmSync(join(tree.path, 'note'))
+    tree.git('update-index', '--add', '--cacheinfo', `100644,${blob},in/a/tree`)
+    const directory = tree.git('write-tree')
+    tree.git('reset', '-q', '--hard')
+    named = [commit('tagged'), commit('deep'), commit('picked')]
+    const [tagged = '', deep = '', picked = ''] = named
+    const tag = tagOf(tagged)
+    refs = [
+      ['refs/worktree/tag', tag],
+      ['refs/worktree/tag-of-tag', tagOf(tag)],
+      ['refs/worktree/tag-of-blob', tagOf(blob)],
+      ['refs/worktree/blob', blob],
+      ['refs/worktree/tree', directory],
+      ['refs/worktree/a/b/c/d/e/f/g/h', deep],
+    ]
+    for (const [name, sha] of refs) tree.git('update-ref', name, sha)
+    writeIn(tree.git('rev-parse', '--absolute-git-dir'), 'sequencer/todo', `pick ${picked.slice(0, 8)} picked\n`)
+    // A conflict whose resolution is staged: its three stages are in no tree any more.
+    tree.commit('README', 'ours\n')
+    tree.git('checkout', '-q', '-b', 'theirs', 'HEAD~1')
+    tree.commit('README', 'theirs, too\n')
+    tree.git('checkout', '-q', branch)
+    tree.tryGit('merge', 'theirs')
+    tree.write('README', 'both\n')
+    tree.git('add', 'README')
+    undo = tree.git('ls-files', '--resolve-undo')
+  }
+
+  const detach = (tree: Inside): void => {
+    stood = tree.git('rev-parse', 'HEAD')
+    tree.git('switch', '-q', '--detach')
+    detachedAt = tree.commit('a', 'a\n')
+    for (const name of nested) {
+      mkdirSync(join(tree.path, name), { recursive: true })
+      world.box.raw(join(tree.path, name), 'init', '-q')
+      tree.write(`${name}/draft`, name)
+    }
+  }
+
+  beforeAll(async () => {
+    world = await makeWorld({
+      prepare: (repo) => {
+        repo.write('.gitattributes', '*.txt text eol=lf\n')
+        repo.write('.gitignore', 'ign*\n')
+        for (const name of ['a', 'b', 'c', 'f', 'd/x', 'd/y', 'tool']) repo.write(name, `content of ${name}\n`)
+        repo.git('add', '-A')
+        repo.git('commit', '-q', '-m', 'files')
+      },
+    })
+    const given = async (number: number, arrange: (tree: Inside) => void, force = true) => {
+      const environment = await issue(world, number)
+      arrange(inside(world, environment))
+      return (await removed(world, environment, { force })).restorePoint
+    }
+    const points = [await given(42, change), await given(43, conflict), await given(45, refer), await given(46, detach)]
+    await given(44, drop, false)
+    world.repo.git('branch', '-D', 'theirs')
     world.repo.git('reflog', 'expire', '--expire=now', '--all')
     world.repo.git('gc', '-q', '--prune=now')
-    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
-    expect(back.git('ls-files', '-u')).toBe(stages)
-    expect(back.git('show', ':3:README')).toBe('theirs')
-    expect(back.read('README')).toContain('<<<<<<<')
+    const back: Inside[] = []
+    for (const point of points) back.push(inside(world, (await world.provider.restore(point)).environment))
+    ;[changed, conflicted, referring, detached] = back as [Inside, Inside, Inside, Inside]
+  })
+  afterAll(() => world[Symbol.asyncDispose]())
+
+  test('staged and unstaged changes of one file apart', () => {
+    expect(changed.git('show', ':README')).toBe('staged')
+    expect(changed.read('README')).toBe('unstaged\n')
+    expect(changed.git('status', '--short', 'README')).toBe('MM README')
+    expect(changed.read('new.md')).toBe('new\n')
   })
 
+  test('the status of every file', () => {
+    expect(changed.git('status', '--short', '-z')).toBe(status)
+  })
+
+  test('deleted, staged-deleted and renamed files', () => {
+    expect([changed.has('a'), changed.has('b'), changed.has('c')]).toEqual([false, true, false])
+    expect(changed.read('moved')).toBe('content of c\n')
+  })
+
+  test('mode changes and symbolic links, also those that lead nowhere', () => {
+    expect(lstatSync(join(changed.path, 'tool')).mode & 0o111).not.toBe(0)
+    expect(readlinkSync(join(changed.path, 'dangling'))).toBe('/nowhere/at/all')
+    expect(readlinkSync(join(changed.path, 'link'))).toBe('README')
+  })
+
+  test('binary content, and CRLF as raw bytes where git would convert them', () => {
+    expect(readFileSync(join(changed.path, 'blob.bin'))).toEqual(binary)
+    expect(changed.read('mixed.txt')).toBe(crlf)
+  })
+
+  test('file names that are not UTF-8 or hold a newline, tracked, untracked and ignored', () => {
+    for (const name of oddNames) {
+      expect(readFileSync(at(changed.path, name), 'utf8')).toBe(`in ${name.toString('hex')}`)
+    }
+    expect(changed.git('status', '--short', '-z')).toContain('A  new\nline')
+  })
+
+  test('an intent to add', () => {
+    expect(changed.git('status', '--short', 'later.md')).toBe(' A later.md')
+    expect(changed.read('later.md')).toBe('not yet\n')
+  })
+
+  test('a file that became a directory, and a directory that became a file', () => {
+    expect(changed.read('f/b')).toBe('now a directory\n')
+    expect(changed.read('d')).toBe('now a file\n')
+  })
+
+  test('an unmerged conflict with all its stages', () => {
+    expect(stages.split('\n')).toHaveLength(3)
+    expect(conflicted.git('ls-files', '-u')).toBe(stages)
+    expect(conflicted.git('show', ':3:README')).toBe('theirs')
+    expect(conflicted.read('README')).toContain('<<<<<<<')
+  })
+
+  test('commits that only its reflog reaches, of HEAD and of a branch that is gone', () => {
+    const types = [onlyInReflog, ...dropped].map((sha) => world.repo.git('cat-file', '-t', sha))
+    expect(types).toEqual(['commit', 'commit', 'commit'])
+  })
+
+  test("everything that only a ref or a list in git's record names", () => {
+    for (const [name, sha] of refs) expect([name, referring.git('rev-parse', name)]).toEqual([name, sha])
+    expect(named.map((sha) => referring.tryGit('cat-file', '-t', sha))).toEqual(['commit', 'commit', 'commit'])
+    expect(referring.git('for-each-ref', '--format=%(objecttype)', 'refs/worktree')).toBe(
+      'commit\nblob\ntag\ntag\ntag\ntree',
+    )
+    expect(referring.git('ls-files', '--resolve-undo')).toBe(undo)
+    expect(undo).not.toBe('')
+  })
+
+  test('the branch where it stood, although HEAD was detached elsewhere', () => {
+    expect(detached.git('rev-parse', 'HEAD')).toBe(detachedAt)
+    expect(world.repo.git('rev-parse', 'issue-46')).toBe(stood)
+  })
+
+  test('an empty nested repository and one inside an ignored directory', () => {
+    for (const name of nested) {
+      expect(detached.read(`${name}/draft`)).toBe(name)
+      expect(world.box.raw(join(detached.path, name), 'status', '--short')).toBe('?? draft')
+    }
+  })
+
+  test('every object that they need, for the next `git gc` as well', () => {
+    expect(changed.git('fsck', '--connectivity-only')).not.toContain('missing')
+    world.repo.git('gc', '-q')
+  })
+})
+
+describe.concurrent('a restore brings back, byte for byte,', () => {
   test('what the repository would borrow from another one that has dropped it since', async () => {
     const kept = (world: World): string[] =>
       readdirSync(join(world.repo.commonDir, 'objects/pack')).filter((name) => name.endsWith('.keep'))
@@ -192,122 +316,6 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
     for (const { id } of points) await discardRestorePoint(world.context, world.codebase, id)
     expect(kept(world)).toEqual([])
     expect(readdirSync(join(world.context.home, 'restore'))).toEqual([])
-  })
-
-  test('everything at once, after `git gc --prune=now`', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
-    const only = tree.commit('a', 'a\n')
-    tree.git('reset', '-q', '--hard', 'HEAD~1')
-    tree.write('README', 'staged\n')
-    tree.git('add', 'README')
-    tree.write('README', 'unstaged\n')
-    tree.write('new.txt', 'new\n')
-    const { restorePoint } = await removed(world, environment, { force: true })
-    world.repo.git('reflog', 'expire', '--expire=now', '--all')
-    world.repo.git('gc', '-q', '--prune=now')
-    expect(world.repo.git('cat-file', '-t', only)).toBe('commit')
-    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
-    expect(back.git('show', ':README')).toBe('staged')
-    expect(back.read('README')).toBe('unstaged\n')
-    expect(back.read('new.txt')).toBe('new\n')
-    expect(back.git('fsck', '--connectivity-only')).not.toContain('missing')
-  })
-
-  test('commits that only its reflog reaches, of HEAD and of a branch that is gone', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
-    const first = tree.commit('a', 'a\n')
-    tree.git('reset', '-q', '--hard', 'HEAD~1')
-    tree.git('switch', '-q', '-c', 'short-lived')
-    const second = tree.commit('b', 'b\n')
-    tree.git('switch', '-q', 'issue-42')
-    tree.git('branch', '-D', 'short-lived')
-    await removed(world, environment)
-    world.repo.git('reflog', 'expire', '--expire=now', '--all')
-    world.repo.git('gc', '-q', '--prune=now')
-    expect([world.repo.git('cat-file', '-t', first), world.repo.git('cat-file', '-t', second)]).toEqual([
-      'commit',
-      'commit',
-    ])
-  })
-
-  test('everything that only a ref or a list in git’s record names, after `git gc --prune=now`', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
-    const commit = (message: string): string => tree.git('commit-tree', '-m', message, 'HEAD^{tree}', '-p', 'HEAD')
-    const tagOf = (target: string): string => {
-      tree.git('tag', '-f', '-a', '-m', `of ${target}`, 'temporary', target)
-      const tag = tree.git('rev-parse', 'temporary')
-      tree.git('tag', '-d', 'temporary')
-      return tag
-    }
-    tree.write('note', 'a file that only a ref holds\n')
-    const blob = tree.git('hash-object', '-w', 'note')
-    rmSync(join(tree.path, 'note'))
-    tree.git('update-index', '--add', '--cacheinfo', `100644,${blob},in/a/tree`)
-    const directory = tree.git('write-tree')
-    tree.git('reset', '-q', '--hard')
-    const [tagged, deep, picked] = [commit('tagged'), commit('deep'), commit('picked')]
-    const tag = tagOf(tagged)
-    const refs: [string, string][] = [
-      ['refs/worktree/tag', tag],
-      ['refs/worktree/tag-of-tag', tagOf(tag)],
-      ['refs/worktree/tag-of-blob', tagOf(blob)],
-      ['refs/worktree/blob', blob],
-      ['refs/worktree/tree', directory],
-      ['refs/worktree/a/b/c/d/e/f/g/h', deep],
-    ]
-    for (const [name, sha] of refs) tree.git('update-ref', name, sha)
-    const gitDir = tree.git('rev-parse', '--absolute-git-dir')
-    writeIn(gitDir, 'sequencer/todo', `pick ${picked.slice(0, 8)} picked\n`)
-    // A conflict whose resolution is staged: its three stages are in no tree any more.
-    tree.commit('README', 'ours\n')
-    tree.git('checkout', '-q', '-b', 'theirs', 'HEAD~1')
-    tree.commit('README', 'theirs\n')
-    tree.git('checkout', '-q', 'issue-42')
-    tree.tryGit('merge', 'theirs')
-    tree.write('README', 'both\n')
-    tree.git('add', 'README')
-    const undo = tree.git('ls-files', '--resolve-undo')
-
-    const { restorePoint } = await removed(world, environment, { force: true })
-    world.repo.git('branch', '-D', 'theirs')
-    world.repo.git('reflog', 'expire', '--expire=now', '--all')
-    world.repo.git('gc', '-q', '--prune=now')
-    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
-    for (const [name, sha] of refs) expect([name, back.git('rev-parse', name)]).toEqual([name, sha])
-    const types = [tagged, deep, picked].map((sha) => back.tryGit('cat-file', '-t', sha))
-    expect(types).toEqual(['commit', 'commit', 'commit'])
-    expect(back.git('for-each-ref', '--format=%(objecttype)', 'refs/worktree')).toBe(
-      'commit\nblob\ntag\ntag\ntag\ntree',
-    )
-    expect(back.git('ls-files', '--resolve-undo')).toBe(undo)
-    expect(back.git('fsck', '--connectivity-only')).not.toContain('missing')
-    world.repo.git('gc', '-q')
-  })
-
-  test('the branch where it stood, although HEAD was detached elsewhere', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
-    const stood = tree.git('rev-parse', 'issue-42')
-    tree.git('switch', '-q', '--detach')
-    const detached = tree.commit('a', 'a\n')
-    const back = await thereAndBack(world, environment)
-    expect(back.git('rev-parse', 'HEAD')).toBe(detached)
-    expect(world.repo.git('rev-parse', 'issue-42')).toBe(stood)
-  })
-
-  test('a branch without a commit that was just begun', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
-    tree.git('switch', '-q', '--orphan', 'fresh')
-    tree.write('first.txt', 'first\n')
-    tree.git('add', 'first.txt')
-    tree.write('second.txt', 'second\n')
-    const back = await thereAndBack(world, environment)
-    expect(back.read('first.txt')).toBe('first\n')
-    expect(back.read('second.txt')).toBe('second\n')
   })
 
   test('ignored files smallest first up to the cap, and names what it left out', async () => {
@@ -430,30 +438,30 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
     const modeOf = (path: string): number => lstatSync(join(back.path, path)).mode & 0o777
     expect([modeOf('README'), modeOf('private')]).toEqual([0o600, 0o700])
   })
-
-  test('an empty nested repository and one inside an ignored directory', async () => {
-    const { world, environment, tree } = await start({ prepare: (repo) => repo.commit('.gitignore', 'ignored/\n') })
-    await using _ = world
-    for (const name of ['begun', 'ignored/deep']) {
-      mkdirSync(join(tree.path, name), { recursive: true })
-      world.box.raw(join(tree.path, name), 'init', '-q')
-      tree.write(`${name}/draft`, name)
-    }
-    const back = await thereAndBack(world, environment)
-    for (const name of ['begun', 'ignored/deep']) {
-      expect(back.read(`${name}/draft`)).toBe(name)
-      expect(world.box.raw(join(back.path, name), 'status', '--short')).toBe('?? draft')
-    }
-  })
 })
 
 describe.concurrent('restore', () => {
-  test('takes a name of its own when the branch has moved on', async () => {
+  /** As if it had never been restored, without asking Coppice to remove it. */
+  const takeAway = async (world: World, { id, path, branch }: IsolatedEnvironment): Promise<void> => {
+    world.repo.git('worktree', 'remove', '-f', '-f', path)
+    world.repo.git('branch', '-q', '-D', branch)
+    const { environments } = world.context.store
+    await environments.transition(id, 'active', 'removing')
+    await environments.transition(id, 'removing', 'removed')
+  }
+
+  test('takes a name of its own when the branch is checked out elsewhere or has moved on', async () => {
     const { world, environment, tree } = await start()
     await using _ = world
     const mine = tree.commit('a', 'a\n')
     tree.write('README', 'changed\n')
     const { restorePoint } = await removed(world, environment, { force: true })
+    const elsewhere = world.repo.worktree('elsewhere', 'issue-42')
+    const first = await world.provider.restore(restorePoint)
+    expect(first.environment.branch).toBe('issue-42-restored')
+    expect(world.box.raw(elsewhere.path, 'symbolic-ref', '--short', 'HEAD')).toBe('issue-42')
+    await takeAway(world, first.environment)
+    world.repo.git('worktree', 'remove', elsewhere.path)
     world.repo.git('branch', '-f', 'issue-42', 'main')
     const restored = inWords(await world.provider.restore(restorePoint))
     expect(restored.environment.branch).toBe('issue-42-restored')
@@ -463,40 +471,39 @@ describe.concurrent('restore', () => {
     expect(world.repo.git('rev-parse', 'issue-42')).toBe(world.repo.git('rev-parse', 'main'))
   })
 
-  test('takes a name of its own when the branch is checked out elsewhere', async () => {
-    const { world, environment, tree } = await start()
-    await using _ = world
-    tree.commit('a', 'a\n')
-    const { restorePoint } = await removed(world, environment)
-    const elsewhere = world.repo.worktree('elsewhere', 'issue-42')
-    const restored = inWords(await world.provider.restore(restorePoint))
-    expect(restored.environment.branch).toBe('issue-42-restored')
-    expect(world.box.raw(elsewhere.path, 'symbolic-ref', '--short', 'HEAD')).toBe('issue-42')
-  })
-
-  const names: [string, string, string[], string][] = [
-    ['below its name', 'feature', ['feature/x'], 'feature-restored'],
-    ['below its name, and one below the next', 'feature', ['feature/x', 'feature-restored/y'], 'feature-restored-2'],
-    ['that is a directory of its name', 'feature/x', ['feature'], 'feature-x-restored'],
-    ['far up in its name', 'a/b/c', ['a', 'a-b-c-restored'], 'a-b-c-restored-2'],
-    ['of a similar name', 'feature', ['features', 'featur'], 'feature'],
+  const names: [name: string, rows: [what: string, others: string[], expected: string][]][] = [
+    [
+      'feature',
+      [
+        ['one below its name', ['feature/x'], 'feature-restored'],
+        ['one below its name, and one below the next', ['feature/x', 'feature-restored/y'], 'feature-restored-2'],
+        ['one of a similar name', ['features', 'featur'], 'feature'],
+      ],
+    ],
+    ['feature/x', [['one that is a directory of its name', ['feature'], 'feature-x-restored']]],
+    ['a/b/c', [['one far up in its name', ['a', 'a-b-c-restored'], 'a-b-c-restored-2']]],
   ]
-  test.for(names)('takes a free name beside a branch %s', async ([, name, others, expected]) => {
+  test.for(names)('takes a free name beside branches that are in the way of %s', async ([name, rows]) => {
     await using world = await makeWorld()
     const { environment } = await resolved(world, 'task', 'x', { branch: toBranchName(name) })
     const tip = inside(world, environment).commit('a', 'a\n')
     const { restorePoint } = await removed(world, environment)
     expect((await findRestorePoint(world.context, world.codebase, 'x', '/')).id).toBe(restorePoint.id)
     world.repo.git('branch', '-D', name)
-    for (const other of others) world.repo.git('branch', other)
-    world.repo.git('pack-refs', '--all')
-    world.repo.git('tag', expected)
-    const { environment: back, notices } = inWords(await world.provider.restore(restorePoint))
-    expect(back.branch).toBe(expected)
-    expect(notices.join()).toBe(
-      name === expected ? '' : `branch ${name} can't exist beside ${others[0]}: restored as ${expected}`,
-    )
-    expect(inside(world, back).git('rev-parse', 'HEAD', `refs/heads/${expected}`)).toBe(`${tip}\n${tip}`)
+    for (const [what, others, expected] of rows) {
+      for (const other of others) world.repo.git('branch', other)
+      world.repo.git('pack-refs', '--all')
+      world.repo.git('tag', expected)
+      const { environment: back, notices } = inWords(await world.provider.restore(restorePoint))
+      expect([what, back.branch]).toEqual([what, expected])
+      expect(notices.join()).toBe(
+        name === expected ? '' : `branch ${name} can't exist beside ${others[0]}: restored as ${expected}`,
+      )
+      expect(inside(world, back).git('rev-parse', 'HEAD', `refs/heads/${expected}`)).toBe(`${tip}\n${tip}`)
+      await takeAway(world, back)
+      world.repo.git('branch', '-q', '-D', ...others)
+      world.repo.git('tag', '-d', expected)
+    }
   })
 
   test('comes back from a branch whose name git keeps for itself', async () => {
@@ -512,12 +519,16 @@ describe.concurrent('restore', () => {
     expect(back.branch).toBe('issue-42-restored')
   })
 
-  test('a second time is refused while the first lives, and works after it is gone', async () => {
+  test('comes back on a fresh path when a stranger has the old one, once: a second time only after it is gone', async () => {
     const { world, environment, tree } = await start()
     await using _ = world
     tree.write('draft', 'draft\n')
     const { restorePoint } = await removed(world, environment, { force: true })
+    mkdirSync(environment.path)
+    writeFileSync(join(environment.path, 'stranger'), 'x')
     const first = await world.provider.restore(restorePoint)
+    expect(first.environment.path).not.toBe(environment.path)
+    expect(readFileSync(join(environment.path, 'stranger'), 'utf8')).toBe('x')
     expect(await messageOf(world.provider.restore(restorePoint))).toContain('it already has a worktree again')
     await removed(world, first.environment, { force: true })
     const second = await world.provider.restore(restorePoint)
@@ -525,15 +536,19 @@ describe.concurrent('restore', () => {
     expect(second.environment.id).not.toBe(first.environment.id)
   })
 
-  test('comes back on a fresh path when a stranger has the old one', async () => {
-    const { world, environment } = await start()
-    await using _ = world
+  test('is a task of its own if a link has moved its work to another worktree', async () => {
+    await using world = await makeWorld()
+    const { environments } = world.context.store
+    const environment = await issue(world, 42)
     const { restorePoint } = await removed(world, environment)
-    mkdirSync(environment.path)
-    writeFileSync(join(environment.path, 'stranger'), 'x')
+    const shared = (await resolved(world, 'thread', 'C1:1')).environment
+    await environments.moveWork(shared.id, world.codebase.id, environment.work, 1)
     const restored = inWords(await world.provider.restore(restorePoint))
-    expect(restored.environment.path).not.toBe(environment.path)
-    expect(readFileSync(join(environment.path, 'stranger'), 'utf8')).toBe('x')
+    expect(restored.environment).toMatchObject({ branch: 'issue-42', work: { type: 'task', id: 'issue-42' } })
+    expect(restored.notices).toContain(
+      `issue #42 now uses ${shared.branch}, so this worktree is restored as a separate task`,
+    )
+    expect((await issue(world, 42)).id).toBe(shared.id)
   })
 
   test('is found by either identity again, and by the branch', async () => {
@@ -582,12 +597,12 @@ describe.concurrent('restore', () => {
     expect(settings(twice.branch)).toBe(expected)
   })
 
-  test("brings back the environment's own branch with its settings, although HEAD was on another, and takes it back when it fails", async () => {
-    let broken = false
+  test("brings back the environment's own branch with its settings, although HEAD was on another; one that fails leaves nothing behind and can be tried again", async () => {
+    let broken = ''
     const { world, environment, tree } = await start({
       context: {
         failpoint: async (name) => {
-          if (broken && name === 'restore.own-branch') throw new Error('cut')
+          if (name === broken) throw new Error(`cut at ${name}`)
         },
       },
     })
@@ -596,16 +611,20 @@ describe.concurrent('restore', () => {
     repo.git('config', 'branch.issue-42.description', 'mine')
     tree.git('switch', '-q', '-c', 'other')
     tree.commit('a', 'a\n')
+    tree.write('draft', 'draft\n')
     repo.git('config', 'branch.other.description', 'of the other')
     const { restorePoint, branchDeleted } = await removed(world, environment, { force: true })
     expect({ branchDeleted, there: branchExists(world, 'issue-42') }).toEqual({ branchDeleted: true, there: false })
-    broken = true
-    expect(await messageOf(world.provider.restore(restorePoint))).toContain('cut')
-    expect(branchExists(world, 'issue-42')).toBe(false)
-    broken = false
+    for (broken of ['restore.files', 'restore.own-branch']) {
+      expect(await messageOf(world.provider.restore(restorePoint))).toContain(`cut at ${broken}`)
+      expect(repo.git('worktree', 'list').split('\n')).toHaveLength(1)
+      expect([branchExists(world, 'issue-42'), branchExists(world, 'other')]).toEqual([false, true])
+    }
+    broken = ''
     const { environment: back, notices } = inWords(await world.provider.restore(restorePoint))
     expect(notices).toEqual(['also restored branch issue-42'])
     expect(inside(world, back).git('symbolic-ref', '--short', 'HEAD')).toBe('other')
+    expect(inside(world, back).read('draft')).toBe('draft\n')
     expect(repo.git('rev-parse', 'issue-42')).toBe(repo.git('rev-parse', 'main'))
     expect(repo.git('config', 'branch.issue-42.description')).toBe('mine')
     expect(repo.git('config', 'branch.other.description')).toBe('of the other')
@@ -675,6 +694,7 @@ describe.concurrent('restore', () => {
       expect(inside(world, back).read('only.log')).toBe('nowhere else\n')
       expect(inside(world, back).read('draft')).toBe('draft\n')
       expect([...expired, await expireRestorePoints(world.context, world.codebase)]).toEqual([0, 1])
+      if (place === 'restore.files') return
       await removed(world, back, { force: true })
       expect(await messageOf(world.provider.restore(restorePoint))).toBe('that restore point has expired')
     },
@@ -713,27 +733,6 @@ describe.concurrent('restore', () => {
       renameSync(join(directory, 'away'), join(directory, part))
     }
     expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(1)
-  })
-
-  test('that fails leaves nothing behind and can be tried again', async () => {
-    let broken = false
-    const { world, environment, tree } = await start({
-      context: {
-        failpoint: (name) =>
-          broken && name === 'restore.files' ? Promise.reject(new Error('cut')) : Promise.resolve(),
-      },
-    })
-    await using _ = world
-    tree.commit('a', 'a\n')
-    tree.write('draft', 'draft\n')
-    const { restorePoint } = await removed(world, environment, { force: true })
-    broken = true
-    expect(await messageOf(world.provider.restore(restorePoint))).toContain('cut')
-    expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(1)
-    expect(branchExists(world, 'issue-42')).toBe(true)
-    broken = false
-    const restored = inWords(await world.provider.restore(restorePoint))
-    expect(inside(world, restored.environment).read('draft')).toBe('draft\n')
   })
 
   test('that waits while the work is taken up and removed again can choose anew', async () => {

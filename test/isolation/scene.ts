@@ -6,8 +6,11 @@ import { join } from 'node:path'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { IsolationHints } from '../../src/domain/hints.ts'
 import { toWork, type WorkType } from '../../src/domain/work.ts'
+import { refusalText } from '../../src/commands/views/refusal.ts'
+import { removeWorktree } from '../../src/commands/worktree-remove.ts'
+import { asProgram } from '../../src/commands/views/view.ts'
 import type { Holder } from '../../src/domain/holder.ts'
-import type { Removed, RemoveOptions, RemoveOutcome } from '../../src/isolation/provider.ts'
+import type { Removed, RemoveOptions, RemoveOutcome } from '../../src/isolation/remove-outcome.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
 import type { Resolution, ResolveRequest } from '../../src/isolation/resolution.ts'
 import type { Conversation } from '../../src/store/store.ts'
@@ -216,6 +219,18 @@ export const messageOf = async (promise: Promise<unknown>): Promise<string> => {
 }
 
 /** The ways out of a refusal by their titles. */
+/** What `coppice worktree remove` prints if it refuses. */
+export const removeOnTerminal = async (
+  { context, codebase, provider }: World,
+  { id }: Pick<IsolatedEnvironment, 'id'>,
+): Promise<string> => {
+  const environment = await context.store.environments.get(id)
+  if (environment === undefined) throw new Error('the environment is gone')
+  const place = { context, codebase, environments: async () => provider }
+  const result = await removeWorktree(place, environment, { forced: false, by: 'a test' })
+  return result.outcome === 'refused' ? refusalText(result, { ...asProgram, now: context.clock() }) : 'Removed'
+}
+
 export const waysIn = (text: string): Map<string, string> =>
   new Map(
     [...text.matchAll(/^ \d+\. (.+?): +(.*)$/gm)].map(([, title = '', how = '']) => [

@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { Git } from '../../src/git/door.ts'
 import { unreachableCommits } from '../../src/isolation/providers/checkout/look/unreachable.ts'
-import { type Chat, makeChat } from '../helpers/chat.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
-import { type Inside, inside, issue, waysIn } from './scene.ts'
+import { type Inside, inside, issue, remove, removeOnTerminal, waysIn } from './scene.ts'
 
 /*
  * A submodule's git directory goes with the worktree. Whatever holds commits that its remote does not have: the printed
@@ -14,7 +14,6 @@ import { type Inside, inside, issue, waysIn } from './scene.ts'
  */
 
 let world: World
-let chat: Chat
 let count = 0
 beforeAll(async () => {
   world = await makeWorld({
@@ -27,7 +26,6 @@ beforeAll(async () => {
   // In place of ssh: the command for the other side runs on this one.
   writeFileSync(world.box.path('ssh'), '#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
   chmodSync(world.box.path('ssh'), 0o755)
-  chat = await makeChat(world)
 })
 afterAll(() => world[Symbol.asyncDispose]())
 
@@ -94,6 +92,8 @@ type Row = {
   readonly command?: string
   /** What is followed, one after the other. */
   readonly titles: readonly string[]
+  /** The submodule is not as it was afterwards: it gets a worktree of its own, which is removed in the end. */
+  readonly isAlone?: true
 }
 
 const rows: Row[] = [
@@ -130,6 +130,7 @@ const rows: Row[] = [
   },
   {
     what: 'files without .git, and the reflog',
+    isAlone: true,
     made: (lib) => {
       dropped(lib, 'dropped')
       rmSync(join(lib.path, '.git'))
@@ -208,6 +209,7 @@ const rows: Row[] = [
   },
   {
     what: 'an annotated tag, with a remote that wants a key',
+    isAlone: true,
     made: (lib) => {
       onlyTag(lib, '-a', '-m', 'v', `secret-${count}`)
       askForKey(lib)
@@ -224,6 +226,7 @@ const rows: Row[] = [
   },
   {
     what: 'tags on files, with a remote that wants a key',
+    isAlone: true,
     made: (lib) => {
       for (const name of ['a', 'b', 'c', 'd']) lib.git('tag', '-a', '-m', name, name, 'HEAD:lib.c')
       askForKey(lib)
@@ -233,6 +236,7 @@ const rows: Row[] = [
   },
   {
     what: 'worktrees: one with a commit, one that is locked and gone, one that git has half a record of',
+    isAlone: true,
     made: (lib) => {
       const add = (name: string, ...more: string[]): Inside => {
         const path = world.box.path(name)
@@ -249,6 +253,7 @@ const rows: Row[] = [
   },
   {
     what: 'a stash, a branch, a tag and HEAD of a shallow clone of one branch, with a remote that wants a key',
+    isAlone: true,
     made: (lib) => {
       cloneShallow(lib)
       // As Coppice clones it, the tags of the remote are known.
@@ -267,6 +272,7 @@ const rows: Row[] = [
   },
   {
     what: 'a submodule whose files are gone',
+    isAlone: true,
     made: (lib) => {
       dropped(lib, 'dropped')
       rmSync(lib.path, { recursive: true })
@@ -276,6 +282,7 @@ const rows: Row[] = [
   },
   {
     what: 'a submodule with a remote of another name, and one whose name is an option',
+    isAlone: true,
     made: (lib) => {
       lib.git('remote', 'remove', 'origin')
       lib.git('config', 'remote.--receive-pack=false.url', world.box.path('lib'))
@@ -291,6 +298,7 @@ const rows: Row[] = [
   },
   {
     what: 'a submodule that lost its remote',
+    isAlone: true,
     made: (lib) => {
       lib.git('switch', '-q', '-c', 'without-remote')
       dropped(lib, 'branch')
@@ -302,26 +310,45 @@ const rows: Row[] = [
   },
 ]
 
+/** For the rows that leave the submodule as it was, once their commits are pushed. */
+let shared: IsolatedEnvironment | undefined
+const sharedAsItWas = async (): Promise<IsolatedEnvironment> => {
+  const environment = (shared ??= await issue(world, ++count))
+  const tree = inside(world, environment)
+  const lib = inside(world, { path: join(environment.path, 'lib') })
+  tree.git('reset', '-q', '--hard', 'main')
+  lib.git('remote', 'set-url', 'origin', world.box.path('lib'))
+  lib.git('checkout', '-q', '--force', '--detach', tree.git('rev-parse', 'HEAD:lib'))
+  const tags = lib
+    .git('tag')
+    .split('\n')
+    .filter((tag) => tag !== '')
+  if (tags.length > 0) lib.git('tag', '-d', ...tags)
+  expect([tree.git('status', '--short'), lib.git('status', '--short')]).toEqual(['', ''])
+  return environment
+}
+
 const named = rows.map((row): [string, Row] => [row.what, row])
 test.each(named)('a submodule is pushed by the printed commands, and the worktree goes: %s', async (_what, row) => {
-  const { made, says, command = '', titles } = row
-  const environment = await issue(world, ++count)
+  const { made, says, command = '', titles, isAlone } = row
+  const environment = isAlone ? await issue(world, ++count) : await sharedAsItWas()
   const lib = inside(world, { path: join(environment.path, 'lib') })
   const gitDir = lib.git('rev-parse', '--absolute-git-dir')
   const bare = (...args: string[]): string => world.box.raw(gitDir, '--work-tree=.', '--git-dir=.', ...args)
   made(lib)
   const unpushed = bare('rev-list', '--all', '--reflog', 'HEAD', '--not', '--remotes', '--').split('\n')
   const objects = bare('for-each-ref', '--format=%(objectname)', 'refs/tags').split('\n')
-  let refused = await chat.say(`/worktree remove ${environment.branch}`)
+  let refused = await removeOnTerminal(world, environment)
   expect(refused).toContain(says)
   expect(waysIn(refused).get(titles[0] ?? '')).toContain(command)
-  for (const title of titles) {
+  for (const [i, title] of titles.entries()) {
     const how = waysIn(refused).get(title)
     if (how === undefined) throw new Error(`no "${title}" in\n${refused}`)
     paste(how)
-    refused = await chat.say(`/worktree remove ${environment.branch}`)
+    if (isAlone || i < titles.length - 1) refused = await removeOnTerminal(world, environment)
   }
-  expect(refused).toMatch(/^Removed/)
+  const answer = isAlone ? refused : (await remove(world, environment, { dryRun: true })).outcome
+  expect(answer).toMatch(isAlone ? /^Removed/ : /^would-remove$/)
   const remote = inside(world, { path: world.box.path('lib') })
   const onRemote = remote.git('rev-list', '--objects', '--all')
   for (const sha of unpushed.filter((one) => one !== '')) expect(onRemote).toContain(sha)
@@ -329,12 +356,12 @@ test.each(named)('a submodule is pushed by the printed commands, and the worktre
   for (const sha of files) expect(remote.git('show-ref')).toContain(sha)
 })
 
-test('a tag on a file that somebody fetched is no reason to keep a submodule', async () => {
-  const environment = await issue(world, ++count)
+test('a tag on a file that somebody fetched is no reason to keep a submodule, nor is anything that was pushed', async () => {
+  const environment = await sharedAsItWas()
   const remote = inside(world, { path: world.box.path('lib') })
   remote.git('tag', `fetched-file-${count}`, remote.git('hash-object', '-w', 'lib.c'))
   inside(world, { path: join(environment.path, 'lib') }).git('fetch', '-q', '--tags')
-  expect(await chat.say(`/worktree remove ${environment.branch}`)).toMatch(/^Removed/)
+  expect(await removeOnTerminal(world, environment)).toMatch(/^Removed/)
 })
 
 test('the remotes of all submodules are asked for their tags at the same time', async () => {

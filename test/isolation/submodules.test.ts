@@ -1,4 +1,5 @@
-import { existsSync, lstatSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, lstatSync, mkdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { toRepoPath } from '../../src/domain/names.ts'
@@ -7,8 +8,9 @@ import { listWithFacts } from '../../src/isolation/facts.ts'
 import { isClean } from '../../src/domain/removal/uncommitted.ts'
 import { trustEnvironment } from '../../src/isolation/providers/checkout/trust-environment.ts'
 import { type TestRepo, writeIn } from '../helpers/repo.ts'
+import { forgeIndex } from './forge-index.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
-import { type Inside, inside, issue, refusal, remove, removed, resolved, thereAndBack } from './scene.ts'
+import { type Inside, inside, issue, messageOf, refusal, remove, removed, resolved, thereAndBack } from './scene.ts'
 import { inWords } from '../helpers/words.ts'
 
 describe.concurrent('submodules', () => {
@@ -30,38 +32,6 @@ describe.concurrent('submodules', () => {
         if (typeof more === 'string') repo.commit('.coppice/config.yaml', more)
       },
     })
-
-  test('a submodule with unpushed commits keeps the tree, and its commits come back', async () => {
-    await using world = await withSubmodule()
-    const environment = await issue(world, 42)
-    const lib = inside(world, { path: join(environment.path, 'lib') })
-    expect(lib.read('lib.c')).toBe('int x;\n')
-    lib.git('switch', '-q', '-c', 'work')
-    const commit = lib.commit('lib.c', 'int y;\n')
-    const reasons = await refusal(world, environment)
-    expect(reasons).toContain('nothing-unreachable no: 1 commit in submodule lib that no remote has')
-    inside(world, environment).git('commit', '-q', '-a', '-m', 'lib')
-    expect(await isListedClean(world)).toBe(false)
-    const back = await thereAndBack(world, environment)
-    const again = inside(world, { path: join(back.path, 'lib') })
-    expect(again.git('rev-parse', 'work')).toBe(commit)
-    expect(again.read('lib.c')).toBe('int y;\n')
-  })
-
-  test('a submodule with changed and untracked files keeps the tree, and they come back', async () => {
-    await using world = await withSubmodule()
-    const environment = await issue(world, 42)
-    const lib = inside(world, { path: join(environment.path, 'lib') })
-    lib.write('lib.c', 'int changed;\n')
-    lib.write('draft.c', 'int draft;\n')
-    expect(await refusal(world, environment)).toContain('nothing-uncommitted no: submodule lib has changes')
-    expect(await isListedClean(world)).toBe(false)
-    const back = await thereAndBack(world, environment)
-    const again = inside(world, { path: join(back.path, 'lib') })
-    expect(again.git('status', '--short').split('\n')).toEqual([' M lib.c', '?? draft.c'])
-    expect(again.read('lib.c')).toBe('int changed;\n')
-    expect(again.git('rev-parse', '--git-dir')).not.toContain('/project/.git\n')
-  })
 
   test('what only a submodule has keeps the tree, whichever ref or reflog has it; tags it came with do not', async () => {
     await using world = await withSubmodule((lib) => {
@@ -150,12 +120,13 @@ describe.concurrent('submodules', () => {
     await removed(world, environment)
   })
 
-  test('a person who trusts a worktree gets the submodules that are missing, and no other moves', async () => {
+  test('a person who trusts a worktree gets the submodules that are missing, and first deals with what is in others', async () => {
     await using world = await makeWorld({
       remote: true,
       prepare: (repo, box) => {
         box.repo('deep').commit('deep.c', 'int x;\n')
         const lib = box.repo('lib')
+        lib.commit('src/a.c', 'int x;\n')
         lib.commit('lib.c', 'int x;\n')
         lib.git('submodule', '--quiet', 'add', box.path('deep'), 'deep')
         lib.git('commit', '-q', '-m', 'deep')
@@ -164,187 +135,261 @@ describe.concurrent('submodules', () => {
       },
     })
     const theirs = world.repo.git('commit-tree', '-m', 'theirs', '-p', 'HEAD', 'HEAD^{tree}')
-    world.repo.git('push', '-q', 'origin', ...[1, 2, 3, 4].map((number) => `${theirs}:refs/pull/${number}/head`))
-    const trusted = async (number: number, work: (tree: Inside, lib: Inside) => void) => {
+    world.repo.git(
+      'push',
+      '-q',
+      'origin',
+      ...[1, 2, 3, 4, 5, 6, 7, 8].map((number) => `${theirs}:refs/pull/${number}/head`),
+    )
+    const prepared = async (number: number, work: (tree: Inside, lib: Inside) => void) => {
       const { environment } = await resolved(world, 'pr', number, { hints: { isForkPR: true } })
       const tree = inside(world, environment)
       expect(tree.has('lib/lib.c')).toBe(false)
       const lib = inside(world, { path: join(tree.path, 'lib') })
       work(tree, lib)
-      const { notices } = inWords(await trustEnvironment(world.context, world.codebase, environment))
-      expect(tree.read('other/deep/deep.c')).toBe('int x;\n')
-      return { tree, lib, notices }
+      return { environment, tree, lib, trust: () => trustEnvironment(world.context, world.codebase, environment) }
     }
+    const trusted = async (...[number, work]: Parameters<typeof prepared>) => {
+      const { environment, tree, lib, trust } = await prepared(number, work)
+      const { notices } = inWords(await trust())
+      expect(tree.read('other/deep/deep.c')).toBe('int x;\n')
+      return { environment, tree, lib, notices }
+    }
+    const refusals: Readonly<Record<string, (tree: Inside, lib: Inside) => unknown>> = {
+      'submodule lib is at another commit': (tree, lib) => [
+        tree.git('submodule', '--quiet', 'update', '--init', 'lib'),
+        lib.commit('lib.c', 'int mine;\n'),
+      ],
+      'submodule lib has files but no .git': (tree) => tree.write('lib/lib.c', 'int mine;\n'),
+      'submodule lib has changes': (tree) => [
+        tree.git('clone', '-q', world.box.path('lib'), 'lib'),
+        tree.write('lib/planted', 'x'),
+      ],
+      '1 changed (lib)': (tree) => {
+        rmSync(join(tree.path, 'lib'), { recursive: true })
+        symlinkSync(world.box.path('elsewhere'), join(tree.path, 'lib'))
+      },
+    }
+    for (const [i, [reason, work]] of Object.entries(refusals).entries()) {
+      const { tree, trust } = await prepared(i + 1, work)
+      expect(await messageOf(trust())).toContain(reason)
+      expect(tree.has('other/deep/deep.c')).toBe(false)
+    }
+
     let commit = ''
-    const committed = await trusted(1, (tree, lib) => {
-      tree.git('submodule', '--quiet', 'update', '--init', 'lib')
-      commit = lib.commit('lib.c', 'int mine;\n')
-    })
-    expect(committed.lib.git('rev-parse', 'HEAD')).toBe(commit)
-    expect(committed.tree.has('lib/deep/deep.c')).toBe(true)
-    expect(committed.notices).toEqual([])
-
-    const written = await trusted(2, (tree) => tree.write('lib/lib.c', 'int mine;\n'))
-    expect(written.tree.read('lib/lib.c')).toBe('int mine;\n')
-    expect(written.notices).toEqual(['Submodule lib was not fetched: there are files in its directory.'])
-
-    const emptied = await trusted(3, (tree, lib) => {
+    const emptied = await trusted(5, (tree, lib) => {
       tree.git('submodule', '--quiet', 'update', '--init', 'lib')
       commit = lib.commit('lib.c', 'int mine;\n')
       tree.git('submodule', '--quiet', 'deinit', '-f', 'lib')
+      // Only its HEAD names the commit.
+      const module = join(tree.git('rev-parse', '--absolute-git-dir'), 'modules/lib')
+      for (const name of ['index', 'logs', 'packed-refs', 'refs/remotes', 'refs/heads/main', 'modules']) {
+        rmSync(join(module, name), { recursive: true, force: true })
+      }
     })
     const gitDir = emptied.tree.git('rev-parse', '--absolute-git-dir')
     expect(emptied.tree.git('--git-dir', join(gitDir, 'modules/lib'), 'rev-parse', 'HEAD')).toBe(commit)
     expect(emptied.notices.join()).toContain('Submodule lib was not fetched: its repository is still there')
 
-    const replaced = await trusted(4, (tree) => {
-      rmSync(join(tree.path, 'lib'), { recursive: true })
-      symlinkSync(world.box.path('elsewhere'), join(tree.path, 'lib'))
+    // Inside a submodule git lists neither, but runs what the configuration of the first says.
+    const planted = await prepared(8, (tree) => {
+      tree.git('submodule', '--quiet', 'update', '--init', '--recursive')
+      world.box.raw(join(tree.path, 'lib/src'), 'init', '-q')
+      execFileSync('mkfifo', [join(tree.path, 'lib/src/pipe')])
     })
-    expect(replaced.notices).toEqual(['Submodule lib was not fetched: something else is in its place.'])
+    expect(await messageOf(planted.trust())).toContain('2 untracked (lib/src, lib/src/pipe)')
+
+    // Git was killed while it fetched one.
+    const half = await trusted(7, (tree) => {
+      const modules = join(tree.git('rev-parse', '--absolute-git-dir'), 'modules')
+      mkdirSync(modules)
+      tree.git('init', '-q', `--separate-git-dir=${join(modules, 'lib')}`, 'lib')
+    })
+    expect(half.tree.read('lib/lib.c')).toBe('int x;\n')
+    // Fetched in depth by the first time.
+    await world.context.store.environments.update(half.environment.id, { trust: 'unproven', vouchedLog: undefined })
+    const row = await world.context.store.environments.get(half.environment.id)
+    if (row === undefined) throw new Error('the row is gone')
+    expect((await trustEnvironment(world.context, world.codebase, row)).wasTrusted).toBe(false)
+
+    // A fetched one at its commit is no obstacle, unless a file in it was changed behind a forged index.
+    const fetched = await prepared(6, (tree) => tree.git('submodule', '--quiet', 'update', '--init', 'lib'))
+    forgeIndex(fetched.lib, 'lib.c', 'int evil;\n')
+    expect(await messageOf(fetched.trust())).toContain('1 changed (lib/lib.c)')
+    fetched.lib.write('lib.c', 'int x;\n')
+    fetched.lib.git('reset', '-q', '--hard')
+    await fetched.trust()
+    expect(fetched.tree.has('lib/deep/deep.c')).toBe(true)
   })
 
-  const places: [
-    string,
-    { brought: boolean; made: (tree: Inside, world: World) => void; refused: RegExp; seen: string[] },
-  ][] = [
-    [
-      'files in a submodule that was never fetched',
-      {
-        brought: false,
-        made: (tree) => tree.write('lib/p', 'precious\n'),
-        refused: /submodule lib has files but no \.git/,
-        seen: ['lib/p', 'precious\n'],
+  /** What was done to a submodule, what the refusal says about it, and what is there again after a restore. */
+  type Place = {
+    readonly made: (tree: Inside, at: string, world: World) => void
+    readonly refused: (at: string) => RegExp
+    readonly seen: (at: string) => [path: string, content: string][]
+    readonly check?: (submodule: Inside) => void
+  }
+  const noGit = (at: string): RegExp => new RegExp(`submodule ${at} has files but no \\.git`)
+  const inPlace = (at: string): RegExp => new RegExp(`submodule ${at}\\b`)
+  const fetched: Record<string, Place> = {
+    'unpushed commits': {
+      made: (tree, at) => {
+        tree.git('-C', at, 'switch', '-q', '-c', 'work')
+        tree.write(`${at}/lib.c`, 'int y;\n')
+        tree.git('-C', at, 'commit', '-q', '-a', '-m', 'unpushed')
+        tree.git('add', at)
+        tree.git('commit', '-q', '-m', at)
       },
-    ],
-    [
-      'a link in a submodule that was never fetched',
-      {
-        brought: false,
-        made: (tree) => symlinkSync('precious', join(tree.path, 'lib/p')),
-        refused: /submodule lib has files but no \.git/,
-        seen: ['lib/p', '-> precious'],
+      refused: (at) => new RegExp(`nothing-unreachable no: 1 commit in submodule ${at} that no remote has`),
+      seen: (at) => [[`${at}/lib.c`, 'int y;\n']],
+      check: (submodule) => expect(submodule.git('log', '-1', '--format=%s', 'work')).toBe('unpushed'),
+    },
+    'changed and untracked files': {
+      made: (tree, at) => {
+        tree.write(`${at}/lib.c`, 'int changed;\n')
+        tree.write(`${at}/draft.c`, 'int draft;\n')
       },
-    ],
-    [
-      'files of a submodule whose .git was deleted',
-      {
-        brought: true,
-        made: (tree) => {
-          tree.write('lib/new.c', 'precious\n')
-          rmSync(join(tree.path, 'lib/.git'))
+      refused: (at) => new RegExp(`nothing-uncommitted no: submodule ${at} has changes`),
+      seen: (at) => [[`${at}/lib.c`, 'int changed;\n']],
+      check: (submodule) => {
+        expect(submodule.git('status', '--short').split('\n')).toEqual([' M lib.c', '?? draft.c'])
+        expect(submodule.git('rev-parse', '--git-dir')).not.toContain('/project/.git\n')
+      },
+    },
+    'files of one whose .git was deleted': {
+      made: (tree, at) => {
+        tree.write(`${at}/new.c`, 'precious\n')
+        rmSync(join(tree.path, at, '.git'))
+      },
+      refused: noGit,
+      seen: (at) => [
+        [`${at}/new.c`, 'precious\n'],
+        [`${at}/lib.c`, 'int x;\n'],
+        [`${at}/.git`, 'none'],
+      ],
+    },
+    'files in a submodule of a submodule that was never fetched': {
+      made: (tree, at) => {
+        tree.git('-C', at, 'update-index', '--add', '--cacheinfo', `160000,${tree.git('rev-parse', 'HEAD')},deep`)
+        tree.git('-C', at, 'commit', '-q', '-m', 'deep')
+        tree.git('-C', at, 'push', '-q', 'origin', 'HEAD:refs/heads/deep')
+        tree.git('add', at)
+        tree.git('commit', '-q', '-m', 'deep')
+        tree.write(`${at}/deep/p`, 'precious\n')
+      },
+      refused: (at) => noGit(`${at}/deep`),
+      seen: (at) => [
+        [`${at}/deep/p`, 'precious\n'],
+        [`${at}/lib.c`, 'int x;\n'],
+      ],
+    },
+    'a file in its place': {
+      made: (tree, at) => {
+        rmSync(join(tree.path, at), { recursive: true })
+        tree.write(at, 'precious\n')
+      },
+      refused: (at) => new RegExp(`submodule ${at} is at another commit`),
+      seen: (at) => [[at, 'precious\n']],
+    },
+    'a link to a directory elsewhere in its place': {
+      made: (tree, at, { box }) => {
+        rmSync(join(tree.path, at), { recursive: true })
+        writeIn(box.path('elsewhere'), 'gold', 'gold\n')
+        symlinkSync(box.path('elsewhere'), join(tree.path, at))
+      },
+      refused: inPlace,
+      seen: (at) => [
+        [`${at}/gold`, 'gold\n'],
+        [`${at}/.git`, 'none'],
+      ],
+    },
+    'files committed in its place': {
+      made: (tree, at) => {
+        rmSync(join(tree.path, at, '.git'))
+        tree.git('rm', '-q', '--cached', at)
+        tree.git('add', at)
+        tree.git('commit', '-q', '-m', 'vendor')
+        tree.write(`${at}/lib.c`, 'precious\n')
+      },
+      refused: () => /1 file changed/,
+      seen: (at) => [
+        [`${at}/lib.c`, 'precious\n'],
+        [`${at}/.git`, 'none'],
+      ],
+    },
+  }
+  const neverFetched: Record<string, Place> = {
+    'files in it': {
+      made: (tree, at) => tree.write(`${at}/p`, 'precious\n'),
+      refused: noGit,
+      seen: (at) => [[`${at}/p`, 'precious\n']],
+    },
+    'a link in it': {
+      made: (tree, at) => symlinkSync('precious', join(tree.path, at, 'p')),
+      refused: noGit,
+      seen: (at) => [[`${at}/p`, '-> precious']],
+    },
+    'a file in its place': {
+      made: (tree, at) => {
+        rmSync(join(tree.path, at), { recursive: true })
+        tree.write(at, 'precious\n')
+      },
+      refused: inPlace,
+      seen: (at) => [[at, 'precious\n']],
+    },
+    'a link in its place': {
+      made: (tree, at) => {
+        rmSync(join(tree.path, at), { recursive: true })
+        symlinkSync('precious', join(tree.path, at))
+      },
+      refused: inPlace,
+      seen: (at) => [[at, '-> precious']],
+    },
+    'a file in its place, not shown by git': {
+      made: (tree, at) => {
+        tree.git('update-index', '--assume-unchanged', at)
+        rmSync(join(tree.path, at), { recursive: true })
+        tree.write(at, 'precious\n')
+      },
+      refused: (at) => new RegExp(`skip-worktree or timestamps: ${at}`),
+      seen: (at) => [[at, 'precious\n']],
+    },
+  }
+  const names = (places: Record<string, Place>): [string, string, Place][] =>
+    Object.entries(places).map(([what, place], i) => [what, `lib-${i}`, place])
+
+  // Beside each other in one tree: the refusal and the list count each of them.
+  test.for([
+    ['that were fetched', fetched, { changed: 3, hidden: 0, submodules: 3, unpushed: 1 }],
+    ['that were never fetched', neverFetched, { changed: 2, hidden: 1, submodules: 2, unpushed: 0 }],
+  ] as const)(
+    '%s keep the tree with anything in them or in their place, which comes back',
+    async ([, places, dirty]) => {
+      await using world = await makeWorld({
+        prepare: (repo, box) => {
+          box.repo('lib').commit('lib.c', 'int x;\n')
+          for (const [, at] of names(places)) repo.git('submodule', '--quiet', 'add', box.path('lib'), at)
+          repo.commit('.coppice/config.yaml', `worktree:\n  submodules: ${places === fetched}\n`)
         },
-        refused: /submodule lib has files but no \.git/,
-        seen: ['lib/new.c', 'precious\n', 'lib/lib.c', 'int x;\n', 'lib/.git', 'none'],
-      },
-    ],
-    [
-      'files in a submodule of a submodule that was never fetched',
-      {
-        brought: true,
-        made: (tree) => {
-          tree.git('-C', 'lib', 'update-index', '--add', '--cacheinfo', `160000,${tree.git('rev-parse', 'HEAD')},deep`)
-          tree.git('-C', 'lib', 'commit', '-q', '-m', 'deep')
-          tree.git('-C', 'lib', 'push', '-q', 'origin', 'HEAD:refs/heads/deep')
-          tree.git('commit', '-q', '-a', '-m', 'deep')
-          tree.write('lib/deep/p', 'precious\n')
-        },
-        refused: /submodule lib\/deep has files but no \.git/,
-        seen: ['lib/deep/p', 'precious\n', 'lib/lib.c', 'int x;\n'],
-      },
-    ],
-    [
-      'a file in place of a submodule',
-      {
-        brought: false,
-        made: (tree) => {
-          rmSync(join(tree.path, 'lib'), { recursive: true })
-          tree.write('lib', 'precious\n')
-        },
-        refused: /submodule lib/,
-        seen: ['lib', 'precious\n'],
-      },
-    ],
-    [
-      'a link in place of a submodule',
-      {
-        brought: false,
-        made: (tree) => {
-          rmSync(join(tree.path, 'lib'), { recursive: true })
-          symlinkSync('precious', join(tree.path, 'lib'))
-        },
-        refused: /submodule lib/,
-        seen: ['lib', '-> precious'],
-      },
-    ],
-    [
-      'a file in place of a submodule, not shown by git',
-      {
-        brought: false,
-        made: (tree) => {
-          tree.git('update-index', '--assume-unchanged', 'lib')
-          rmSync(join(tree.path, 'lib'), { recursive: true })
-          tree.write('lib', 'precious\n')
-        },
-        refused: /skip-worktree or timestamps: lib/,
-        seen: ['lib', 'precious\n'],
-      },
-    ],
-    [
-      'a file in place of a submodule that was fetched',
-      {
-        brought: true,
-        made: (tree) => {
-          rmSync(join(tree.path, 'lib'), { recursive: true })
-          tree.write('lib', 'precious\n')
-        },
-        refused: /submodule lib is at another commit/,
-        seen: ['lib', 'precious\n'],
-      },
-    ],
-    [
-      'a link to a directory elsewhere in place of a submodule that was fetched',
-      {
-        brought: true,
-        made: (tree, { box }) => {
-          rmSync(join(tree.path, 'lib'), { recursive: true })
-          writeIn(box.path('elsewhere'), 'gold', 'gold\n')
-          symlinkSync(box.path('elsewhere'), join(tree.path, 'lib'))
-        },
-        refused: /submodule lib/,
-        seen: ['lib/gold', 'gold\n', 'lib/.git', 'none'],
-      },
-    ],
-    [
-      'files committed in place of a submodule',
-      {
-        brought: true,
-        made: (tree) => {
-          rmSync(join(tree.path, 'lib/.git'))
-          tree.git('rm', '-q', '--cached', 'lib')
-          tree.git('add', 'lib')
-          tree.git('commit', '-q', '-m', 'vendor')
-          tree.write('lib/lib.c', 'precious\n')
-        },
-        refused: /1 file changed/,
-        seen: ['lib/lib.c', 'precious\n', 'lib/.git', 'none'],
-      },
-    ],
-  ]
-  test.for(places)('%s keep the tree, and come back', async ([, { brought, made, refused, seen }]) => {
-    await using world = await withSubmodule(`worktree:\n  submodules: ${brought}\n`)
-    const environment = await issue(world, 42)
-    made(inside(world, environment), world)
-    expect((await refusal(world, environment)).join('\n')).toMatch(refused)
-    expect(await isListedClean(world)).toBe(false)
-    const back = await thereAndBack(world, environment)
-    const found = (path: string): string => {
-      const at = lstatSync(join(back.path, path), { throwIfNoEntry: false })
-      if (at === undefined) return 'none'
-      return at.isSymbolicLink() ? `-> ${readlinkSync(join(back.path, path))}` : back.read(path)
-    }
-    expect(seen.map((text, i) => (i % 2 === 0 ? text : found(seen[i - 1] ?? '')))).toEqual(seen)
-  })
+      })
+      const environment = await issue(world, 42)
+      for (const [, at, { made }] of names(places)) made(inside(world, environment), at, world)
+      const reasons = (await refusal(world, environment)).join('\n')
+      const unsaid = names(places).filter(([, at, { refused }]) => !refused(at).test(reasons))
+      expect([unsaid.map(([what]) => what), reasons]).toEqual([[], reasons])
+      const [facts] = await listWithFacts(world.context, world.codebase)
+      expect(facts?.dirty).toMatchObject(dirty)
+      const back = await thereAndBack(world, environment)
+      const found = (path: string): string => {
+        const at = lstatSync(join(back.path, path), { throwIfNoEntry: false })
+        if (at === undefined) return 'none'
+        return at.isSymbolicLink() ? `-> ${readlinkSync(join(back.path, path))}` : back.read(path)
+      }
+      const expected = names(places).flatMap(([what, at, { seen }]) => seen(at).map((one) => [what, ...one]))
+      expect(expected.map(([what = '', path = '']) => [what, path, found(path)])).toEqual(expected)
+      for (const [, at, { check }] of names(places)) check?.(inside(world, { path: join(back.path, at) }))
+    },
+  )
 
   test('a repository with commits of its own, added like a submodule, keeps the tree', async () => {
     await using world = await makeWorld()

@@ -141,3 +141,18 @@ test('a link in place of the trash takes no worktree anywhere', async () => {
   expect(readdirSync(own.box.path('elsewhere'))).toEqual([])
   expect(inside(own, environment).git('status', '--short')).toBe('')
 })
+
+test('doctor suggests to delete no directory of another tool that has worktrees or a checkout in it', async () => {
+  await using other = await makeWorld()
+  const { codebase, context, provider } = other
+  const place = other.box.path(`archon/${codebase.name}`)
+  for (const name of ['issue-1', 'feature/login']) {
+    other.repo.git('worktree', 'add', '-q', join(place, name), '-b', name)
+  }
+  const own = { branchOrigin: 'created' } as const
+  await provider.adopt(codebase, join(place, 'issue-1'), { createdBy: 'archon', aliases: [], own })
+  expect(await examineHome(context, [codebase])).toEqual([])
+  const left = precious(join(place, 'left'))
+  expect(await examineHome(context, [codebase])).toMatchObject([{ remedy: expect.stringContaining(left) }])
+  expect(await examineHome(context, [{ ...codebase, checkoutPath: place }])).toEqual([])
+})

@@ -15,6 +15,7 @@ import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
 import { trustEnvironment } from '../../src/isolation/providers/checkout/trust-environment.ts'
 import { followPullRequest } from '../../src/isolation/providers/checkout/follow.ts'
+import { everyCase } from '../helpers/every-case.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
   ask,
@@ -56,8 +57,8 @@ const strange = (world: World, name: string, parent = 'main'): string =>
   world.repo.git('commit-tree', '-p', parent, '-m', `by a stranger: ${name}`, `${parent}^{tree}`)
 
 /** The same, with a subject like what git itself puts into a reflog. */
-const posingAsMerge = (world: World): string =>
-  world.repo.git('commit-tree', '-p', 'main', '-m', "Merge made by the 'ort' strategy.", 'main^{tree}')
+const posingAsMerge = (world: World, name: string): string =>
+  world.repo.git('commit-tree', '-p', 'main', '-m', "Merge made by the 'ort' strategy.", '-m', name, 'main^{tree}')
 
 /** Everything that only a trusted worktree has, and whether the agent reads the settings that are in it. */
 const gets = (world: World, { environment, trusted }: { environment: IsolatedEnvironment; trusted: boolean }) => {
@@ -94,11 +95,23 @@ describe('every way to a pull request, against every origin', () => {
     '--pr --pr-branch, or a message that does not say': ['own', 'head at a branch'],
     'a message that the forge calls our own': ['own', 'own, deleted'],
   }
-  const cells = Object.keys(ways).flatMap((way, row) =>
+  const isOurs = (way: string, origin: Origin): boolean => trusted[way]?.includes(origin) === true
+  const everyCell = Object.keys(ways).flatMap((way, row) =>
     origins
       // The forge does not call a stranger's pull request ours.
       .filter((origin) => !way.includes('our own') || origin.startsWith('own'))
-      .map((origin, column) => ({ way, origin, number: 1 + row * 10 + column, branch: `b${row}${column}` })),
+      .map((origin, column) => ({
+        way,
+        origin,
+        row,
+        column,
+        number: 1 + row * 10 + column,
+        branch: `b${row}${column}`,
+      })),
+  )
+  // Whatever is trusted, and of the rest every way and every origin; all of it with `npm run test:every-case`.
+  const cells = everyCell.filter(
+    ({ way, origin, row, column }) => everyCase || isOurs(way, origin) || (row + column) % 3 === 0,
   )
   const askedBy = (way: string): Asked => {
     const asked = ways[way]
@@ -112,11 +125,11 @@ describe('every way to a pull request, against every origin', () => {
     const pushed = cells.flatMap(({ origin, number, branch }) => {
       const ours = strange(world, `ours ${number}`)
       const theirs = strange(world, `theirs ${number}`)
-      const isOurs = origin.startsWith('own') || origin === 'head at a branch'
-      heads.set(number, isOurs ? ours : theirs)
+      const isHeadOurs = origin.startsWith('own') || origin === 'head at a branch'
+      heads.set(number, isHeadOurs ? ours : theirs)
       return [
-        `${isOurs ? ours : theirs}:refs/pull/${number}/head`,
-        ...(isOurs || origin === 'same name' ? [`${ours}:refs/heads/${branch}`] : []),
+        `${isHeadOurs ? ours : theirs}:refs/pull/${number}/head`,
+        ...(isHeadOurs || origin === 'same name' ? [`${ours}:refs/heads/${branch}`] : []),
       ]
     })
     world.repo.git('push', '-q', 'origin', ...pushed)
@@ -136,7 +149,7 @@ describe('every way to a pull request, against every origin', () => {
   test.each(cells)('$way: $origin', async ({ way, origin, number, branch }) => {
     const { type, hints } = askedBy(way)
     const found = await resolved(world, type, number, { hints: hints(branch, heads.get(number) ?? '') })
-    const isTrusted = trusted[way]?.includes(origin) === true
+    const isTrusted = isOurs(way, origin)
     expect(gets(world, found)).toEqual(isTrusted ? all : nothing)
     expect(found.environment).toMatchObject({
       branch: isTrusted ? branch : `pr-${number}-review`,
@@ -209,25 +222,7 @@ describe.concurrent('a head that moves', () => {
   const headOf = (world: World, environment: IsolatedEnvironment): string =>
     inside(world, environment).git('rev-parse', 'HEAD')
 
-  test('from a branch of ours to a stranger’s commit gets a worktree of its own, without our files', async () => {
-    const { world, first, theirs, environment } = await own()
-    await using _ = world
-    world.repo.git('push', '-q', 'origin', `${theirs}:refs/pull/7/head`)
-    const said: IsolationHints[] = [
-      {},
-      { prBranch: 'x', prSha: theirs },
-      { prBranch: 'x', prSha: theirs, isForkPR: true },
-    ]
-    const talk = await conversation(world, { environmentId: environment.id })
-    for (const hints of said) {
-      const found = await resolved(world, 'pr', 7, { hints, holder: holder(talk) })
-      expect(found.environment).toMatchObject({ branch: 'pr-7-review', work: { type: 'review', id: '7' } })
-      expect(gets(world, found)).toEqual(nothing)
-    }
-    expect(headOf(world, environment)).toBe(first)
-  })
-
-  test('never takes a trusted worktree off its branch, whatever commit a message names', async () => {
+  test('leaves a trusted worktree on its branch, whatever commit a message names; along the branch it is followed; a stranger’s gets a worktree of its own, without our files', async () => {
     const { world, first, theirs, environment } = await own()
     await using _ = world
     world.repo.git('push', '-q', 'origin', `${theirs}:refs/other/elsewhere`)
@@ -240,16 +235,26 @@ describe.concurrent('a head that moves', () => {
     }
     const { notices } = await resolved(world, 'pr', 7, { hints: { prBranch: 'x', prSha: theirs, isForkPR: false } })
     expect(notices.join()).toContain('that commit is not on origin/x')
-  })
 
-  test('along our branch is followed, and stays trusted', async () => {
-    const { world, first, environment } = await own()
-    await using _ = world
     const second = strange(world, 'second', first)
     world.repo.git('push', '-q', 'origin', `${second}:refs/heads/x`, `${second}:refs/pull/7/head`)
-    const found = await resolved(world, 'pr', 7, { hints: { prBranch: 'x', prSha: second } })
-    expect(gets(world, found)).toEqual(all)
-    expect(found.prShaUsed).toBe(true)
+    const followed = await resolved(world, 'pr', 7, { hints: { prBranch: 'x', prSha: second } })
+    expect(gets(world, followed)).toEqual(all)
+    expect(followed.prShaUsed).toBe(true)
+    expect(headOf(world, environment)).toBe(second)
+
+    world.repo.git('push', '-q', '--force', 'origin', `${theirs}:refs/pull/7/head`)
+    const said: IsolationHints[] = [
+      {},
+      { prBranch: 'x', prSha: theirs },
+      { prBranch: 'x', prSha: theirs, isForkPR: true },
+    ]
+    const talk = await conversation(world, { environmentId: environment.id })
+    for (const hints of said) {
+      const found = await resolved(world, 'pr', 7, { hints, holder: holder(talk) })
+      expect(found.environment).toMatchObject({ branch: 'pr-7-review', work: { type: 'review', id: '7' } })
+      expect(gets(world, found)).toEqual(nothing)
+    }
     expect(headOf(world, environment)).toBe(second)
   })
 
@@ -300,15 +305,15 @@ describe.concurrent('a head that moves', () => {
   })
 })
 
-describe.concurrent('an adopted worktree', () => {
+describe('an adopted worktree', () => {
   /** What a person has checked out in a worktree, and whether its content is proven to be ours. */
-  const kinds: readonly [string, boolean, (world: World, path: string) => void][] = [
-    ['a new branch at base', true, (world, path) => world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)],
+  const kinds: readonly [string, boolean, (world: World, path: string, name: string) => void][] = [
+    ['a new branch at base', true, (world, path, name) => world.repo.git('worktree', 'add', '-q', '-b', name, path)],
     [
       'commits made in it',
       true,
-      (world, path) => {
-        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
+      (world, path, name) => {
+        world.repo.git('worktree', 'add', '-q', '-b', name, path)
         inside(world, { path }).commit('a', 'a\n')
         inside(world, { path }).git('commit', '-q', '--amend', '-m', 'in other words')
       },
@@ -316,72 +321,62 @@ describe.concurrent('an adopted worktree', () => {
     [
       'a branch of our remote',
       true,
-      (world, path) => {
-        world.repo.git('push', '-q', 'origin', `${strange(world, 'pushed')}:refs/heads/mine`)
+      (world, path, name) => {
+        world.repo.git('push', '-q', 'origin', `${strange(world, name)}:refs/heads/${name}`)
         world.repo.git('fetch', '-q')
-        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path, 'origin/mine')
+        world.repo.git('worktree', 'add', '-q', '-b', name, path, `origin/${name}`)
       },
     ],
     [
       'a pull request head',
       false,
-      (world, path) => {
-        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path, strange(world, 'theirs'))
+      (world, path, name) => {
+        world.repo.git('worktree', 'add', '-q', '-b', name, path, strange(world, name))
       },
     ],
     [
       'a commit of ours on top of a pull request head',
       false,
-      (world, path) => {
-        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path, strange(world, 'theirs'))
+      (world, path, name) => {
+        world.repo.git('worktree', 'add', '-q', '-b', name, path, strange(world, name))
         inside(world, { path }).commit('a', 'a\n')
       },
     ],
     [
       'a pull request head that was amended',
       false,
-      (world, path) => {
-        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path, strange(world, 'theirs'))
+      (world, path, name) => {
+        world.repo.git('worktree', 'add', '-q', '-b', name, path, strange(world, name))
         inside(world, { path }).git('commit', '-q', '--amend', '--allow-empty', '-m', 'mine now')
       },
     ],
     [
       'a pull request head that was picked',
       false,
-      (world, path) => {
-        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
-        inside(world, { path }).git('cherry-pick', '--allow-empty', strange(world, 'theirs'))
+      (world, path, name) => {
+        world.repo.git('worktree', 'add', '-q', '-b', name, path)
+        inside(world, { path }).git('cherry-pick', '--allow-empty', strange(world, name))
       },
     ],
     [
       'a pull request head that was picked, and whose subject says that git merged it',
       false,
-      (world, path) => {
-        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
-        inside(world, { path }).git('cherry-pick', '--allow-empty', posingAsMerge(world))
-      },
-    ],
-    [
-      'a pull request head that a pull replayed, and whose subject says that git merged it',
-      false,
-      (world, path) => {
-        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path, posingAsMerge(world))
-        world.repo.commit('later', 'later\n')
-        world.repo.git('push', '-q', 'origin', 'main')
-        inside(world, { path }).git('pull', '-q', '--rebase', '.', 'main')
+      (world, path, name) => {
+        world.repo.git('worktree', 'add', '-q', '-b', name, path)
+        inside(world, { path }).git('cherry-pick', '--allow-empty', posingAsMerge(world, name))
       },
     ],
     [
       'branches of ours that were merged and pulled',
       true,
-      (world, path) => {
-        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
+      (world, path, name) => {
+        world.repo.git('worktree', 'add', '-q', '-b', name, path)
         const tree = inside(world, { path })
         for (const side of ['one', 'two']) {
           tree.git('switch', '-q', '-c', side, 'main')
           tree.commit(side, side)
         }
-        tree.git('switch', '-q', 'mine')
+        tree.git('switch', '-q', name)
         tree.commit('mine', 'mine')
         tree.git('merge', '-q', '--no-ff', '-m', 'one', 'one')
         tree.git('pull', '-q', '--no-rebase', '--no-edit', '.', 'two')
@@ -390,63 +385,75 @@ describe.concurrent('an adopted worktree', () => {
     [
       'a merge of a pull request head',
       false,
-      (world, path) => {
-        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
-        inside(world, { path }).git('merge', '-q', '--no-ff', '-m', 'merge', strange(world, 'theirs'))
+      (world, path, name) => {
+        world.repo.git('worktree', 'add', '-q', '-b', name, path)
+        inside(world, { path }).git('merge', '-q', '--no-ff', '-m', 'merge', strange(world, name))
       },
     ],
     [
       'what `gh pr checkout` leaves of a fork',
       false,
-      (world, path) => {
-        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
-        world.repo.git('config', 'branch.mine.remote', 'origin')
-        world.repo.git('config', 'branch.mine.merge', 'refs/pull/7/head')
+      (world, path, name) => {
+        world.repo.git('worktree', 'add', '-q', '-b', name, path)
+        world.repo.git('config', `branch.${name}.remote`, 'origin')
+        world.repo.git('config', `branch.${name}.merge`, 'refs/pull/7/head')
       },
     ],
     [
       'a branch that pushes to a fork',
       false,
-      (world, path) => {
-        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
-        world.repo.git('config', 'branch.mine.pushRemote', 'https://example.org/fork.git')
+      (world, path, name) => {
+        world.repo.git('worktree', 'add', '-q', '-b', name, path)
+        world.repo.git('config', `branch.${name}.pushRemote`, 'https://example.org/fork.git')
       },
     ],
     ['a review', false, (world, path) => world.repo.git('worktree', 'add', '-q', '-b', 'pr-7-review', path)],
+    // It moves base, so it is the last.
+    [
+      'a pull request head that a pull replayed, and whose subject says that git merged it',
+      false,
+      (world, path, name) => {
+        world.repo.git('worktree', 'add', '-q', '-b', name, path, posingAsMerge(world, name))
+        world.repo.commit('later', 'later\n')
+        world.repo.git('push', '-q', 'origin', 'main')
+        inside(world, { path }).git('pull', '-q', '--rebase', '.', 'main')
+      },
+    ],
   ]
 
-  test.each(kinds)('of %s is trusted: %s', async (_what, isTrusted, arrange) => {
-    await using world = await makeWorld(withSecrets)
-    const path = world.box.path('mine')
-    arrange(world, path)
-    const adopted = await world.provider.adopt(world.codebase, path, { createdBy: 'test', aliases: [] })
+  let shared: World
+  beforeAll(async () => {
+    shared = await makeWorld(withSecrets)
+  })
+  afterAll(() => shared[Symbol.asyncDispose]())
+
+  test.each(kinds)('of %s is trusted: %s', async (what, isTrusted, arrange) => {
+    const name = `mine-${kinds.findIndex(([kind]) => kind === what)}`
+    const path = shared.box.path(name)
+    arrange(shared, path, name)
+    const adopted = await shared.provider.adopt(shared.codebase, path, { createdBy: 'test', aliases: [] })
     expect(adopted.trust).toBe(isTrusted ? 'own' : 'unproven')
     if (isTrusted) return
-    await trustEnvironment(world.context, world.codebase, adopted)
-    expect((await world.context.store.environments.get(adopted.id))?.trust).toBe('vouched')
+    await trustEnvironment(shared.context, shared.codebase, adopted)
+    expect((await shared.context.store.environments.get(adopted.id))?.trust).toBe('vouched')
     // It is a person's own: nothing of ours is put into it.
     expect(readdirSync(path)).not.toContain('.env')
   })
 
-  test('is found for a pull request by its branch, and is trusted only if its content is', async () => {
+  test('is found for a pull request by its branch, is trusted only if its content is, and not found by the branch that a fork suggests', async () => {
     await using world = await makeWorld(withSecrets)
     world.repo.git('worktree', 'add', '-q', '-b', 'x', world.box.path('x'), strange(world, 'theirs'))
     world.repo.git('worktree', 'add', '-q', '-b', 'wip', world.box.path('wip'))
-    const own = { isForkPR: false, prBranch: 'x' }
-    expect(await resolved(world, 'pr', 1, { hints: own })).toMatchObject({ how: 'adopted', trusted: false })
-    const suggested = { isForkPR: false, prBranch: 'gone', suggestedBranch: 'wip' }
-    expect(await resolved(world, 'pr', 2, { hints: suggested })).toMatchObject({ how: 'adopted', trusted: true })
-  })
-
-  test('is not found by the branch that a fork suggests', async () => {
-    await using world = await makeWorld(withSecrets)
-    world.repo.git('worktree', 'add', '-q', '-b', 'wip', world.box.path('wip'))
-    world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/3/head`)
+    world.repo.git('push', '-q', 'origin', `${strange(world, 'of a fork')}:refs/pull/3/head`)
     for (const isForkPR of [{ isForkPR: true }, {}]) {
       const found = await resolved(world, 'pr', 3, { hints: { ...isForkPR, suggestedBranch: 'wip', prBranch: 'wip' } })
       expect(found.environment.branch).toBe('pr-3-review')
       expect(gets(world, found)).toEqual(nothing)
     }
+    const own = { isForkPR: false, prBranch: 'x' }
+    expect(await resolved(world, 'pr', 1, { hints: own })).toMatchObject({ how: 'adopted', trusted: false })
+    const suggested = { isForkPR: false, prBranch: 'gone', suggestedBranch: 'wip' }
+    expect(await resolved(world, 'pr', 2, { hints: suggested })).toMatchObject({ how: 'adopted', trusted: true })
   })
 })
 
@@ -524,45 +531,60 @@ describe.concurrent('links', () => {
   })
 })
 
-describe.concurrent('what was committed in an unproven worktree', () => {
+describe('what was committed in an unproven worktree', () => {
   /** A stranger's whole work in one commit on top of base, on a branch with a name of ours. */
-  const squash = (world: World, environment: IsolatedEnvironment): void => {
+  const squash = (world: World, environment: IsolatedEnvironment, branch: string): void => {
     const tree = inside(world, environment)
-    tree.git('switch', '-q', '-c', 'issue-50')
+    tree.git('switch', '-q', '-c', branch)
     tree.git('reset', '-q', '--soft', 'origin/main')
-    tree.commit('theirs', 'theirs\n')
-    tree.git('switch', '-q', 'pr-99-review')
+    tree.commit('theirs', `theirs for ${branch}\n`)
+    tree.git('switch', '-q', environment.branch)
   }
-  const afterwards: Readonly<Record<string, (world: World, environment: IsolatedEnvironment) => unknown>> = {
+  type Change = (world: World, environment: IsolatedEnvironment, branch: string) => unknown
+  const afterwards: Readonly<Record<string, Change>> = {
     'the worktree is still there': () => undefined,
     'the worktree was removed': (world, environment) => removed(world, environment, { force: true }),
-    'the repository was registered again after that': async (world, environment) => {
-      await removed(world, environment, { force: true })
-      await removeCodebase(world.context, world.codebase)
-      await world.context.store.codebases.insert(world.codebase)
-    },
     'git removed the worktree': (world, { path }) => world.repo.git('worktree', 'remove', '-f', '-f', path),
     'its reflog was dropped': (world, environment) =>
       inside(world, environment).git('reflog', 'expire', '--expire=all', 'HEAD'),
-    'the branch was renamed, before and after the removal': async (world, environment) => {
+    'the branch was renamed, before and after the removal': async (world, environment, branch) => {
       const tree = inside(world, environment)
-      tree.git('switch', '-q', 'issue-50')
+      tree.git('switch', '-q', branch)
       tree.git('branch', '-q', '-m', 'feature-z')
       await removed(world, environment, { force: true })
-      world.repo.git('branch', '-q', '-m', 'feature-z', 'issue-50')
+      world.repo.git('branch', '-q', '-m', 'feature-z', branch)
     },
   }
+  let shared: World
+  beforeAll(async () => {
+    shared = await makeWorld(withSecrets)
+    const pushed = Object.keys(afterwards).map((what, i) => `${strange(shared, what)}:refs/pull/${90 + i}/head`)
+    shared.repo.git('push', '-q', 'origin', ...pushed)
+  })
+  afterAll(() => shared[Symbol.asyncDispose]())
 
-  test.each(Object.entries(afterwards))('is not ours under another name: %s', async (_what, change) => {
-    await using world = await makeWorld(withSecrets)
-    world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/99/head`)
-    const { environment } = await resolved(world, 'pr', 99, { hints: { isForkPR: true } })
-    squash(world, environment)
-    await change(world, environment)
-    const found = await resolved(world, 'issue', 50)
-    expect(found.environment.branch).toBe('issue-50')
+  const isNotOurs = async (world: World, turn: number, change: Change): Promise<void> => {
+    const { environment } = await resolved(world, 'pr', 90 + turn, { hints: { isForkPR: true } })
+    squash(world, environment, `issue-${50 + turn}`)
+    await change(world, environment, `issue-${50 + turn}`)
+    const found = await resolved(world, 'issue', 50 + turn)
+    expect(found.environment.branch).toBe(`issue-${50 + turn}`)
     expect(gets(world, found)).toEqual(nothing)
     expect(found.notices.join()).toContain('nor committed in a trusted worktree here')
+  }
+
+  test.each(Object.entries(afterwards))('is not ours under another name: %s', (what, change) =>
+    isNotOurs(shared, Object.keys(afterwards).indexOf(what), change),
+  )
+
+  test('is not ours under another name: the repository was registered again after the removal', async () => {
+    await using world = await makeWorld(withSecrets)
+    world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/90/head`)
+    await isNotOurs(world, 0, async (_, environment) => {
+      await removed(world, environment, { force: true })
+      await removeCodebase(world.context, world.codebase)
+      await world.context.store.codebases.insert(world.codebase)
+    })
   })
 
   test('is not ours when the worktree is adopted once more', async () => {
@@ -603,6 +625,15 @@ describe.concurrent('what was committed in an unproven worktree', () => {
 })
 
 describe.concurrent('what comes back', () => {
+  test('a worktree that was vouched for with a version that did not record what that covers is not any more', async () => {
+    await using world = await makeWorld()
+    const { restorePoint } = await removed(world, await issue(world, 1), { force: true })
+    const { contents } = restorePoint
+    const environment: IsolatedEnvironment = { ...contents.environment, trust: 'vouched', vouchedSha: contents.tip }
+    const earlier = { ...restorePoint, contents: { ...contents, environment } }
+    expect((await world.provider.restore(earlier)).environment).toMatchObject({ trust: 'lapsed' })
+  })
+
   test('a restored worktree is as trusted as it was, and a work taken up again gains nothing', async () => {
     await using world = await makeWorld(withSecrets)
     world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/7/head`)
@@ -725,6 +756,8 @@ describe('what a person vouched for is a commit', () => {
     }
     // A message of our own, one about the vouched head, and one about the next.
     expect([await trusted(), await trusted(first)]).toEqual([isVouched, isVouched])
+    // What the next head gets, and vouching once more, don't depend on how it moved: some of either answer.
+    if (!everyCase && number % 3 !== 0) return
     push(next)
     expect(await trusted(next)).toBe(false)
     const row = await world.context.store.environments.get(environment.id)
@@ -784,23 +817,12 @@ test('a person vouches for a worktree: it gets what it was denied, and a setup t
 })
 
 describe('nobody vouches for', () => {
-  const refused = async (
-    how: (world: World, environment: IsolatedEnvironment) => Promise<unknown>,
-    more: Partial<WorldOptions> = {},
-  ) => {
-    const world = await makeWorld({ ...withSecrets, ...more })
-    world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/7/head`)
-    const { environment } = await resolved(world, 'pr', 7)
-    const message = await messageOf(how(world, environment))
-    const { trust } = (await world.context.store.environments.get(environment.id)) ?? {}
-    return { world, environment, message, trust, files: inside(world, environment).has('.env') }
-  }
   const commit = (world: World, environment: IsolatedEnvironment): void =>
     void inside(world, environment).git('commit', '-q', '--allow-empty', '-m', 'unseen')
 
   /** When a commit appears that the person has not seen. The last one comes when our files are there already. */
-  const moments: Readonly<Record<string, (world: World, environment: IsolatedEnvironment) => Promise<unknown>>> = {
-    'while the command waits for the repository': async (world, environment) => {
+  const moments = {
+    'while the command waits for the repository': async (world: World, environment: IsolatedEnvironment) => {
       await keepRecognisable(world.context, world.codebase)
       const [isHeld, waits, moved] = [1, 2, 3].map(() => Promise.withResolvers<void>())
       const following = locked(world.context, world.codebase, 'following PR #7', async () => {
@@ -814,13 +836,13 @@ describe('nobody vouches for', () => {
       moved?.resolve()
       return Promise.all([asked, following])
     },
-    'once it has its turn': (world, environment) => {
+    'once it has its turn': (world: World, environment: IsolatedEnvironment) => {
       const failpoint = async (name: string): Promise<void> => {
         if (name === 'lease.recorded') commit(world, environment)
       }
       return trustEnvironment({ ...world.context, failpoint }, world.codebase, environment)
     },
-    'during setup': (world, environment) => {
+    'during setup': (world: World, environment: IsolatedEnvironment) => {
       const approve = async (): Promise<boolean> => {
         commit(world, environment)
         return true
@@ -845,34 +867,38 @@ describe('nobody vouches for', () => {
       notice: () => undefined,
     })
 
-  test.each(Object.entries(moments))('a commit that appears %s', async (when, act) => {
-    const { world, message, trust: recorded, files } = await refused(act)
-    await using _ = world
-    expect(message).toMatch(/^didn't trust pr-7-review: it was at [0-9a-f]{7} and is at [0-9a-f]{7} now/)
-    expect([recorded, files]).toEqual(['unproven', when === 'during setup'])
-  })
-
-  test('a worktree with a process inside, which would read our files, and names it', async () => {
-    const {
-      world,
-      environment,
-      message,
-      trust: recorded,
-      files,
-    } = await refused(async (world, environment) => {
+  test('a worktree with a process inside, which would read our files, or in use, nor a commit that appears meanwhile', async () => {
+    await using world = await makeWorld(withSecrets)
+    world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/7/head`)
+    const { environment } = await resolved(world, 'pr', 7)
+    const left = async () => [
+      (await world.context.store.environments.get(environment.id))?.trust,
+      inside(world, environment).has('.env'),
+    ]
+    const vouch = () => messageOf(trustEnvironment(world.context, world.codebase, environment))
+    {
       using sleeper = await program('sleep', ['1000'], { cwd: environment.path })
-      const named = await messageOf(trustEnvironment(world.context, world.codebase, environment))
-      throw new Error(named.replace(String(sleeper.pid), 'PID'))
-    })
-    await using _ = world
-    expect(message).toBe("didn't trust pr-7-review: process PID (sleep) is inside it")
-    expect([recorded, files]).toEqual(['unproven', false])
+      expect(await vouch()).toBe(`didn't trust pr-7-review: process ${sleeper.pid} (sleep) is inside it`)
+    }
+    expect(await left()).toEqual(['unproven', false])
     const lease = await acquireLease(world.context, world.codebase, environment, { purpose: 'agent run for slack' })
-    const used = await messageOf(trustEnvironment(world.context, world.codebase, environment))
-    expect(used).toContain("didn't trust pr-7-review: in use: agent run for slack")
+    expect(await vouch()).toContain("didn't trust pr-7-review: in use: agent run for slack")
     await lease.release()
+    for (const [when, act] of Object.entries(moments)) {
+      const before = inside(world, environment).git('rev-parse', '--short=7', 'HEAD')
+      const message = await messageOf(act(world, environment))
+      const now = inside(world, environment).git('rev-parse', '--short=7', 'HEAD')
+      expect([when, message]).toEqual([
+        when,
+        expect.stringMatching(`^didn't trust pr-7-review: it was at ${before} and is at ${now} now`),
+      ])
+      expect([when, ...(await left())]).toEqual([when, 'unproven', when === 'during setup'])
+    }
+    // Setup ran on the unseen commit, and git ignores what it left.
+    expect(await vouch()).toBe("didn't trust pr-7-review, which has more than its commit: 1 ignored (ran)")
+    inside(world, environment).git('clean', '-q', '-fX', 'ran')
     await trustEnvironment(world.context, world.codebase, environment)
-    expect(inside(world, environment).has('.env')).toBe(true)
+    expect(await left()).toEqual(['vouched', true])
   })
 })
 

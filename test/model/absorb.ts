@@ -115,6 +115,7 @@ const absorbCreation = (
     lost: [],
     away: undefined,
     inUse: false,
+    persistent: false,
     lastActivityAt: model.now,
   }
   if (stranger !== undefined) {
@@ -131,7 +132,15 @@ const absorbCreation = (
     absorbRestore(
       model,
       real,
-      { ...plainly, owned, snapshot, origin: restored.environment.origin, plain: false, own: restored.environment.own },
+      {
+        ...plainly,
+        owned,
+        snapshot,
+        plain: false,
+        origin: restored.environment.origin,
+        own: restored.environment.own,
+        persistent: restored.environment.persistent,
+      },
       restored,
     )
   } else {

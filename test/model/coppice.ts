@@ -203,6 +203,7 @@ export const bind = (nth: number, conversation: number, persistent: boolean): Co
       lastActivityAt: model.now,
       closedAt: undefined,
     })
+    environment.persistent ||= persistent
     model.conversations.set(named, {
       name: named,
       persistent,

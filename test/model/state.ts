@@ -42,6 +42,8 @@ export type Environment = {
   away: string | undefined
   /** A person has locked it, or a process works in it. */
   inUse: boolean
+  /** A persistent chat has worked in it. */
+  persistent: boolean
 }
 
 export type Point = {
@@ -110,10 +112,10 @@ export const refusingGates = (model: Model, environment: Environment, asked: Rem
   })
 }
 
-const isHeld = (model: Model, { id }: Environment, trigger: string, grace: number): boolean =>
+const isHeld = (model: Model, { id, persistent }: Environment, trigger: string, grace: number): boolean =>
+  (persistent && trigger !== 'command') ||
   [...model.conversations.values()].some(
-    ({ environment, persistent, closed, lastActivityAt }) =>
-      environment === id && ((persistent && trigger !== 'command') || (!closed && model.now - lastActivityAt < grace)),
+    ({ environment, closed, lastActivityAt }) => environment === id && !closed && model.now - lastActivityAt < grace,
   )
 
 /** A removal takes the branch with it only with proof; two answers where the proof is open. */

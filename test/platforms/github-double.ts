@@ -6,6 +6,7 @@ import { createSecrets, type Secrets } from '../../src/process/redaction/redact.
 import type { Platform, WebhookAnswer } from '../../src/platforms/platform.ts'
 import type { GithubSettings } from '../../src/platforms/github/settings.ts'
 import { createGithubPlatform, type GithubOptions } from '../../src/platforms/github/platform.ts'
+import { answerGraphql, connection, type Fields, NotFound } from './github-graphql.ts'
 
 /*
  * As much of GitHub's API as the platform asks for, over real HTTP, with the failures that the public emulator has not:
@@ -21,6 +22,13 @@ export type Answer = { readonly status: number; readonly body?: unknown; readonl
 export type Trouble = Answer | 'lost' | 'held' | 'silent'
 
 export type DoubleComment = { id: number; body: string; user: User; created_at: string; edits: number }
+/** In `head`: `acme/app:fix-login`; undefined if its fork was deleted. */
+export type DoublePull = {
+  readonly number: number
+  readonly state?: string
+  readonly head?: string
+  readonly in?: string
+}
 type User = { id: number; login: string; type: string }
 
 export type GithubDouble = {
@@ -34,6 +42,10 @@ export type GithubDouble = {
   readonly permissions: Map<string, { readonly id: number; readonly permission: string; readonly role?: string }>
   readonly pulls: Map<string, object>
   readonly closing: Map<number, readonly string[]>
+  /** What an issue's page lists under *Development*. */
+  readonly development: Map<number, { readonly pulls?: readonly DoublePull[]; readonly branches?: readonly string[] }>
+  /** What was asked of the GraphQL API. */
+  readonly queries: string[]
   /** What goes wrong, asked for each request. */
   trouble: ((request: string) => Trouble | undefined) | undefined
   say(thread: string, user: Partial<User>, body: string): DoubleComment
@@ -52,6 +64,8 @@ export const startDouble = async (): Promise<GithubDouble> => {
     permissions: new Map(),
     pulls: new Map(),
     closing: new Map(),
+    development: new Map(),
+    queries: [],
     trouble: undefined,
     say: (thread, user, body) => {
       nextId += 1
@@ -160,16 +174,94 @@ const routes: readonly (readonly [RegExp, Handler])[] = [
   ],
   [
     /^POST \/graphql$/,
-    ({ closing }, _found, _url, { variables }) => {
-      const { number } = variables as { number: number }
-      const nodes = (closing.get(number) ?? []).map((issue) => {
-        const [nameWithOwner, linked] = issue.split('#')
-        return { number: Number(linked), repository: { nameWithOwner } }
-      })
-      return { status: 200, body: { data: { repository: { pullRequest: { closingIssuesReferences: { nodes } } } } } }
+    (state, _found, _url, body) => {
+      state.queries.push(String(body['query']))
+      return { status: 200, body: answerGraphql(graphOf(state), body) }
     },
   ],
 ]
+
+/** What an issue's page lists under *Development*. */
+const issueFields = (
+  { pulls = [], branches = [] }: { readonly pulls?: readonly DoublePull[]; readonly branches?: readonly string[] } = {},
+  own: string,
+): Fields => ({
+  closedByPullRequestsReferences: (args: { first?: number }) =>
+    connection(
+      pulls.map(({ number, state = 'OPEN', head, in: base = own }) => {
+        const [repository = '', headRefName = 'gone'] = head?.split(':') ?? []
+        const headRepository = head === undefined ? null : { nameWithOwner: repository }
+        return { number, state, headRefName, repository: { nameWithOwner: base }, headRepository }
+      }),
+      args,
+    ),
+  linkedBranches: (args: { first?: number }) =>
+    connection(
+      branches.map((branch) => {
+        const [nameWithOwner = '', name = ''] = branch.split(':')
+        return { ref: name === '' ? null : { name, repository: { nameWithOwner } } }
+      }),
+      args,
+    ),
+})
+
+/** A pull request as the REST API has it. */
+type Pull = {
+  readonly number: number
+  readonly merged?: boolean
+  readonly merge_commit_sha?: string
+  readonly head: { readonly ref: string; readonly sha: string; readonly repo: { readonly full_name: string } | null }
+  readonly base: { readonly ref?: string; readonly repo: { readonly full_name: string } }
+}
+
+const graphOf = ({ pulls, closing, development }: State): Fields => ({
+  repository: ({ owner, name }: { owner: string; name: string }) => {
+    const own = `${owner}/${name}`.toLowerCase()
+    const all = [...pulls].filter(([thread]) => thread.toLowerCase().startsWith(`${own}#`))
+    const spelled = all[0]?.[0].split('#')[0] ?? `${owner}/${name}`
+    const inThere = all.map(([, pull]) => pull as Pull)
+    return {
+      nameWithOwner: spelled,
+      issue: ({ number }: { number: number }) => issueFields(development.get(number), `${owner}/${name}`),
+      pullRequest: ({ number }: { number: number }) => {
+        const pull = inThere.find((one) => one.number === number)
+        if (pull === undefined && !closing.has(number)) {
+          throw new NotFound(`Could not resolve to a PullRequest with the number of ${number}.`)
+        }
+        return pullFields(pull, closing.get(number) ?? [])
+      },
+      pullRequests: (args: { headRefName?: string; states?: string[]; first?: number }) =>
+        connection(
+          inThere
+            .filter(({ head }) => args.headRefName === undefined || head.ref === args.headRefName)
+            .filter(({ merged }) => args.states?.includes('MERGED') !== true || merged === true)
+            .map((pull) => pullFields(pull, [])),
+          args,
+        ),
+    }
+  },
+})
+
+const pullFields = (pull: Pull | undefined, closes: readonly string[]): Fields => ({
+  ...(pull && {
+    number: pull.number,
+    merged: pull.merged === true,
+    headRefOid: pull.head.sha,
+    headRefName: pull.head.ref,
+    headRepository: pull.head.repo && { nameWithOwner: pull.head.repo.full_name },
+    baseRefName: pull.base.ref,
+    baseRepository: { nameWithOwner: pull.base.repo.full_name },
+    mergeCommit: pull.merge_commit_sha === undefined ? null : { oid: pull.merge_commit_sha },
+  }),
+  closingIssuesReferences: (args: { first?: number }) =>
+    connection(
+      closes.map((issue) => {
+        const [nameWithOwner, linked] = issue.split('#')
+        return { number: Number(linked), repository: { nameWithOwner } }
+      }),
+      args,
+    ),
+})
 
 const answerTo = (state: State, method: string, url: URL, body: Record<string, unknown>): Answer => {
   for (const [pattern, handle] of routes) {

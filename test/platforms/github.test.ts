@@ -329,6 +329,71 @@ describe('before a message is worked on', () => {
       linkedIssues: [8],
     })
   })
+  test.each<[string, Parameters<typeof double.development.set>[1] | undefined, object]>([
+    ['nothing is linked', undefined, {}],
+    [
+      'open pull requests of this repository close it, others are left out',
+      {
+        pulls: [
+          { number: 8, head: 'Acme/app:fix-login' },
+          { number: 9, head: 'mallory/app:evil' },
+          { number: 10, head: 'acme/app:old', state: 'MERGED' },
+          { number: 11 },
+          { number: 12, head: 'acme/app:x', in: 'other/app' },
+        ],
+        branches: ['acme/app:42-login'],
+      },
+      { linkedPRs: [8], suggestedBranch: 'fix-login' },
+    ],
+    ['it has a branch', { branches: ['other/app:x', 'acme/app:42-login', ''] }, { suggestedBranch: '42-login' }],
+    [
+      'it has two of each',
+      {
+        pulls: [
+          { number: 8, head: 'acme/app:a' },
+          { number: 9, head: 'acme/app:b' },
+        ],
+        branches: ['acme/app:a', 'acme/app:b'],
+      },
+      { linkedPRs: [8, 9] },
+    ],
+  ])('a comment on an issue brings what GitHub links to it: %s', async (_what, linked, hints) => {
+    if (linked !== undefined) double.development.set(42, linked)
+    const known = { workflowType: 'issue', workflowId: '42' }
+    expect((await prepared(await started(), '@coppice go', false)).hints).toEqual({ ...known, ...hints })
+  })
+  test.each([
+    ['fails', { status: 500 }, 'disconnected'],
+    ['answers with errors', { status: 200, body: { errors: [{ message: 'no', type: 'FORBIDDEN' }] } }, 'connected'],
+    [
+      'has another shape',
+      { status: 200, body: { data: { repository: { issue: { linkedBranches: 7 } } } } },
+      'connected',
+    ],
+    ['is lost', 'lost' as const, 'disconnected'],
+  ])(
+    'a new issue is worked on when GraphQL %s, and only silence counts as an outage',
+    async (_what, trouble, state) => {
+      const { platform, inbox } = await started()
+      const payload = commented('').payload as { issue: object }
+      const issue = { ...payload.issue, body: '@coppice go' }
+      await post(platform, { event: 'issues', payload: { ...payload, comment: undefined, action: 'opened', issue } })
+      double.trouble = () => trouble
+      const [message] = inbox.received
+      const known = { workflowType: 'issue', workflowId: '42' }
+      expect((message && (await platform.prepare?.(message)))?.hints).toEqual(known)
+      expect(platform.status?.().state).toBe(state)
+    },
+  )
+  test.each([
+    ['@coppice rebase this. Fixes #7, closed acme/app#9 and other/app#10', [8, 7, 9]],
+    ['@coppice can you fix #7? It doesn’t close #9 `fixes #10`\n> fixes #11', [8]],
+    ['@coppice fixes #42', [8]],
+  ])('what a comment on a pull request states to fix counts like its description: %s', async (body, linkedIssues) => {
+    double.pulls.set('acme/app#42', { ...pull, body: '' })
+    double.closing.set(42, ['acme/app#8'])
+    expect((await prepared(await started(), body)).hints).toMatchObject({ linkedIssues })
+  })
   test('a fork is one', async () => {
     double.pulls.set('acme/app#42', { ...pull, head: { ...head, repo: { full_name: 'mallory/app' } } })
     expect((await prepared(await started())).hints).toMatchObject({ isForkPR: true })

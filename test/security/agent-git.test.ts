@@ -1,9 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { EnvironmentJson } from '../helpers/cli.ts'
 import { markerProgram, type TestRepo, writeIn } from '../helpers/repo.ts'
-import { makeServerWorld, type ServerProcess, type ServerWorld } from '../helpers/server-process.ts'
+import { makeServerWorld, type ServerProcess, type ServerWorld, textsOf } from '../helpers/server-process.ts'
 
 /*
  * An agent plants what git would run into the repository's and its worktree's own files. Whatever Coppice does next, by
@@ -14,16 +13,27 @@ type Scene = {
   readonly world: ServerWorld
   readonly server: ServerProcess
   readonly repo: TestRepo & { readonly origin: string }
-  /** The worktree of the conversation T1. */
-  readonly tree: EnvironmentJson
+  /** The worktrees of the conversations T1, T2, and so on. */
+  readonly trees: readonly Planted[]
   /** A program that leaves the canary of this name. */
   readonly evil: (name: string, then?: string) => string
   readonly canaries: () => string[]
   readonly forget: () => void
 }
 
-/** The agent runs what it is told: the message is a script. */
-const withScene = async (work: (scene: Scene) => Promise<void>): Promise<void> => {
+type Planted = { readonly thread: string; readonly path: string; readonly branch: string }
+
+const nth = (trees: readonly Planted[], n: number): Planted => {
+  const tree = trees[n]
+  if (tree === undefined) throw new Error(`there is no worktree ${n}`)
+  return tree
+}
+
+/** Work to look at: a commit, a change, an untracked file, and attributes for every kind of driver. */
+const work = `printf 'notes.txt filter=evil diff=evil merge=evil\\n' > .gitattributes; echo two > notes.txt; git add .; git commit -qm work; echo three > notes.txt; echo new > new.txt; pwd`
+
+/** A server with this many conversations at work. The agent runs what it is told: the message is a script. */
+const withScene = async (threads: number, act: (scene: Scene) => Promise<void>): Promise<void> => {
   await using world = makeServerWorld({ env: { COPPICE_AGENT_COMMAND: 'sh -s' } })
   const repo = await world.project()
   repo.commit('notes.txt', 'one\n')
@@ -31,21 +41,14 @@ const withScene = async (work: (scene: Scene) => Promise<void>): Promise<void> =
   const nest = world.box.path('canaries')
   mkdirSync(nest)
   const server = await world.serve()
-  // Work to look at: a commit, a change, an untracked file, and attributes for every kind of driver.
-  const begun = await server.ask(
-    'T1',
-    `printf 'notes.txt filter=evil diff=evil merge=evil\\n' > .gitattributes; echo two > notes.txt; git add .; git commit -qm work; echo three > notes.txt; echo new > new.txt`,
-  )
-  expect(begun.map(({ text }) => text).join('\n')).toContain('Working in isolated branch')
-  const [tree] = await world.json<EnvironmentJson[]>(repo.path, 'worktree', 'list')
-  if (tree === undefined) throw new Error('there is no worktree')
+  const trees = await Promise.all(Array.from({ length: threads }, (_, n) => begin(server, `T${n + 1}`)))
   // So that a merge of both has something to do.
   repo.commit('notes.txt', 'other\n')
-  await work({
+  await act({
     world,
     server,
     repo,
-    tree,
+    trees,
     evil: (name, then = 'exit 1') => markerProgram(world.box.path(`evil-${name}`), join(nest, name), then),
     canaries: () => readdirSync(nest),
     forget: () => {
@@ -55,41 +58,60 @@ const withScene = async (work: (scene: Scene) => Promise<void>): Promise<void> =
   await server.stop()
 }
 
-/** Says the script to the agent and answers what the thread was told of it. */
-const plant = async ({ server, forget }: Scene, script: string): Promise<string> => {
-  const said = await server.ask('T1', script)
-  // What the agent's own git ran is the agent's affair.
-  forget()
-  return said
-    .filter(({ role }) => role === 'system')
-    .map(({ text }) => text)
-    .join('\n')
+const begin = async (server: ServerProcess, thread: string): Promise<Planted> => {
+  const begun = textsOf(await server.ask(thread, work)).join('\n')
+  const [, branch] = /Working in isolated branch `(.+?)`/.exec(begun) ?? []
+  const [path] = /^\/.*$/m.exec(begun) ?? []
+  if (branch === undefined || path === undefined) throw new Error(`there is no worktree: ${begun}`)
+  return { thread, path, branch }
 }
 
-/** Everything that comes next, whether it succeeds or is refused. */
-const everything = async ({ world, server, repo, tree }: Scene): Promise<void> => {
-  for (const command of ['/status', '/diff', '/worktree list', '/worktree orphans', '/worktree cleanup merged']) {
+/** Says the script to the agent and answers what the thread was told of it. */
+const plant = async ({ server, forget }: Scene, thread: string, script: string): Promise<string> => {
+  const said = await server.ask(thread, script)
+  // What the agent's own git ran is the agent's affair.
+  forget()
+  return textsOf(said.filter(({ role }) => role === 'system')).join('\n')
+}
+
+/** Everything that comes next, whether it succeeds or is refused; with the exit codes of the command line. */
+const everything = async ({ world, server, repo, trees }: Scene): Promise<Map<string, number | null>> => {
+  const inEach = (text: string): Promise<unknown> => Promise.all(trees.map(({ thread }) => server.ask(thread, text)))
+  for (const text of ['/status', '/diff', 'echo again']) await inEach(text)
+  for (const command of ['/worktree list', '/worktree orphans', '/worktree cleanup merged']) {
     await server.ask('T1', command)
   }
-  await server.ask('T1', 'echo again')
-  await server.ask('T2', 'echo a new conversation')
+  await server.ask('new', 'echo a new conversation')
   const commands = [
     ['worktree', 'list'],
     ['status'],
-    ['diff', tree.branch],
     ['cleanup', '--dry-run'],
     ['doctor'],
     ['worktree', 'create', 'another'],
-    ['worktree', 'remove', tree.branch],
-    ['worktree', 'remove', tree.branch, '--force'],
-    ['worktree', 'restore', tree.branch],
+    ...trees.flatMap(({ branch }) => [
+      ['diff', branch],
+      ['worktree', 'remove', branch],
+      ['worktree', 'remove', branch, '--force'],
+      ['worktree', 'restore', branch],
+    ]),
     ['worktree', 'cleanup', 'stale'],
     ['cleanup'],
     ['worktree', 'list'],
   ]
-  for (const command of commands) await world.cli(repo.path, ...command)
-  await server.ask('T1', 'echo and again')
+  const codes = new Map<string, number | null>()
+  for (const command of commands) codes.set(command.join(' '), (await world.cli(repo.path, ...command)).code)
+  await inEach('echo and again')
+  return codes
 }
+
+/** The exit codes of `diff`, `worktree remove`, the same with `--force`, and `worktree restore`. */
+const codesOf = (codes: Map<string, number | null>, { branch }: Planted): (number | null | undefined)[] =>
+  [
+    `diff ${branch}`,
+    `worktree remove ${branch}`,
+    `worktree remove ${branch} --force`,
+    `worktree restore ${branch}`,
+  ].map((command) => codes.get(command))
 
 /** Plain git, whether it succeeds or not: what counts is what it ran. */
 const plainly = ({ world: { box } }: Scene, cwd: string, ...args: string[]): void => {
@@ -100,11 +122,19 @@ const plainly = ({ world: { box } }: Scene, cwd: string, ...args: string[]): voi
   }
 }
 
+/** How an agent can replace the `.git` file of its worktree; its own repository is `$EVIL`. */
+const replacements: Record<string, string> = {
+  rewritten: 'echo "gitdir: $EVIL" > .git',
+  repository: 'rm .git; cp -r "$EVIL" .git',
+  link: 'rm .git; ln -s "$EVIL" .git',
+}
+
 // Some thirty commands of real programs each, on a machine that may have other things to do.
 describe('what an agent plants is told, and never run by Coppice', { timeout: 300_000 }, () => {
   test('in the configuration of the repository', async () => {
-    await withScene(async (scene) => {
-      const { evil, tree, repo, world, canaries } = scene
+    await withScene(1, async (scene) => {
+      const { evil, trees, repo, world, canaries } = scene
+      const { path, branch } = nth(trees, 0)
       writeIn(world.box.root, 'included', `[filter "included"]\n\tclean = ${evil('include', 'cat')}\n`)
       const hooks = world.box.path('hooks')
       mkdirSync(hooks)
@@ -139,6 +169,7 @@ describe('what an agent plants is told, and never run by Coppice', { timeout: 30
       const quoted = (text: string): string => `'${text}'`
       const told = await plant(
         scene,
+        'T1',
         [
           `echo 'new.txt filter=included' >> .gitattributes`,
           `echo 'notes.txt merge=evil' > "$(git rev-parse --git-common-dir)/info/attributes"`,
@@ -149,11 +180,10 @@ describe('what an agent plants is told, and never run by Coppice', { timeout: 30
       expect(told).toContain(`set \`core.fsmonitor = ${world.box.path('evil-fsmonitor')}\``)
       expect(told).toMatch(/Git's own files changed during the run/)
       expect(told).toContain('`info/attributes` of the repository was added')
-      await everything(scene)
+      expect(codesOf(await everything(scene), nth(trees, 0))).toEqual([0, 3, 0, 0])
       expect(canaries()).toEqual([])
 
       // All of it is live: a person's git runs it.
-      const { path } = tree
       expect(existsSync(path)).toBe(true)
       plainly(scene, path, 'status')
       plainly(scene, path, 'add', '-A')
@@ -163,38 +193,33 @@ describe('what an agent plants is told, and never run by Coppice', { timeout: 30
       plainly(scene, path, 'ls-remote', 'evil:x')
       plainly(scene, path, 'ls-remote', 'ssh://example.invalid/x')
       plainly(scene, path, 'checkout', '-q', '--detach')
-      plainly(scene, repo.path, 'merge-tree', '--write-tree', 'main', tree.branch)
+      plainly(scene, repo.path, 'merge-tree', '--write-tree', 'main', branch)
       const live = ['clean', 'external', 'fsmonitor', 'hooksPath', 'include', 'insteadOf', 'mergeDriver', 'smudge']
       expect(canaries()).toEqual(expect.arrayContaining([...live, 'sshCommand', 'textconv', 'uploadpack']))
     })
   })
 
-  test("in the worktree's own configuration", async () => {
-    await withScene(async (scene) => {
-      const { evil, tree, canaries } = scene
-      const told = await plant(
-        scene,
-        `git config extensions.worktreeConfig true
-         git config --worktree core.fsmonitor '${evil('fsmonitor')}'
-         git config --worktree filter.evil.clean '${evil('clean', 'cat')}'
-         git config --worktree diff.external '${evil('external')}'`,
-      )
-      expect(told).toMatch(/this worktree's configuration: set `core\.fsmonitor = /)
-      expect(told).toMatch(/the repository's configuration: set `extensions\.worktreeConfig = true`/i)
-      // First without a removal, after which git's record of the worktree is a new one.
-      await scene.server.ask('T1', '/diff')
-      plainly(scene, tree.path, 'status')
-      expect(canaries()).toContain('fsmonitor')
-      scene.forget()
-      await everything(scene)
-      expect(canaries()).toEqual([])
-    })
-  })
+  /*
+   * Each in a worktree of its own, and all at once: what one of them plants is not in the way of the others, and every
+   * canary has its own name.
+   */
+  test("as hooks, in the worktree's own configuration, in its .git file and in git's record of it", async () => {
+    await withScene(5, async (scene) => {
+      const { evil, trees, canaries, world, server, repo, forget } = scene
+      const own = nth(trees, 0)
+      const pointed = nth(trees, 1)
+      const replaced = Object.entries(replacements).map(([name, how], n) => {
+        const tree = nth(trees, n + 2)
+        return { ...tree, name, how, link: readFileSync(join(tree.path, '.git'), 'utf8') }
+      })
+      /** The git directory of one whose `core.fsmonitor` leaves the canary of this name. */
+      const evilRepository = (name: string): string => {
+        const made = world.box.repo(`evil-${name}-repository`)
+        made.git('config', 'core.fsmonitor', evil(name))
+        return made.commonDir
+      }
 
-  test('as hooks', async () => {
-    await withScene(async (scene) => {
-      const { evil, tree, canaries } = scene
-      const names = [
+      const hooks = [
         'post-checkout',
         'post-index-change',
         'reference-transaction',
@@ -202,61 +227,73 @@ describe('what an agent plants is told, and never run by Coppice', { timeout: 30
         'pre-push',
         'post-merge',
       ]
-      const told = await plant(
+      const toldOfHooks = await plant(
         scene,
+        own.thread,
         `hooks="$(git rev-parse --git-common-dir)/hooks"; mkdir -p "$hooks"
-         ${names.map((name) => `cp '${evil(name, 'exit 0')}' "$hooks/${name}"`).join('\n')}`,
+         ${hooks.map((name) => `cp '${evil(name, 'exit 0')}' "$hooks/${name}"`).join('\n')}`,
       )
-      for (const name of names) expect(told).toContain(`the hook \`${name}\` was added`)
-      await everything(scene)
-      expect(canaries()).toEqual([])
-      plainly(scene, tree.path, 'checkout', '-q', '--detach')
-      expect(canaries()).toContain('post-checkout')
-    })
-  })
+      for (const name of hooks) expect.soft(toldOfHooks).toContain(`the hook \`${name}\` was added`)
 
-  test.each([
-    ['rewritten to point at a repository of its own', `echo "gitdir: $EVIL" > .git`],
-    ['replaced by a repository of its own', `rm .git; cp -r "$EVIL" .git`],
-    ['replaced by a link', `rm .git; ln -s "$EVIL" .git`],
-  ])('the .git file of the worktree, %s: it is not used until it is put right', async (_, how) => {
-    await withScene(async (scene) => {
-      const { evil, tree, canaries, world, server } = scene
-      const link = readFileSync(join(tree.path, '.git'), 'utf8')
-      const own = world.box.repo('evil-repository')
-      own.git('config', 'core.fsmonitor', evil('fsmonitor'))
-      const told = await plant(scene, `EVIL='${join(own.path, '.git')}'\n${how}`)
-      expect(told).toContain('the `.git` file of this worktree was changed')
-      scene.forget()
-      const refused = await server.ask('T1', 'touch ran-here')
-      expect(refused.map(({ role }) => role)).toEqual(['system'])
-      expect(existsSync(join(tree.path, 'ran-here'))).toBe(false)
-      await everything(scene)
-      expect(canaries()).toEqual([])
-      // Nothing was lost by it, and put right it goes on.
-      expect(readFileSync(join(tree.path, 'new.txt'), 'utf8')).toBe('new\n')
-      plainly(scene, tree.path, 'status')
-      expect(canaries()).toEqual(['fsmonitor'])
-      rmSync(join(tree.path, '.git'), { recursive: true })
-      writeIn(tree.path, '.git', link)
-      const again = await server.ask('T1', 'cat new.txt')
-      expect(again.map(({ text }) => text)).toContain('new\n')
-    })
-  })
+      const toldOfSettings = await plant(
+        scene,
+        own.thread,
+        `git config extensions.worktreeConfig true
+         git config --worktree core.fsmonitor '${evil('fsmonitor')}'
+         git config --worktree filter.evil.clean '${evil('clean', 'cat')}'
+         git config --worktree diff.external '${evil('external')}'`,
+      )
+      expect.soft(toldOfSettings).toMatch(/this worktree's configuration: set `core\.fsmonitor = /)
+      expect.soft(toldOfSettings).toMatch(/the repository's configuration: set `extensions\.worktreeConfig = true`/i)
 
-  test("git's record of the worktree, led to another repository", async () => {
-    await withScene(async (scene) => {
-      const { evil, tree, canaries, world, repo } = scene
-      const own = world.box.repo('evil-repository')
-      own.git('config', 'core.fsmonitor', evil('fsmonitor'))
-      const told = await plant(scene, `echo '${join(own.path, '.git')}' > "$(git rev-parse --git-dir)/commondir"`)
-      expect(told).toContain("`commondir` in git's record of this worktree was changed")
-      plainly(scene, tree.path, 'status')
-      expect(canaries()).toEqual(['fsmonitor'])
-      scene.forget()
-      await everything(scene)
-      expect(canaries()).toEqual([])
-      expect(repo.git('log', '-1', '--format=%s', tree.branch)).toBe('work')
+      const commonDir = evilRepository('commondir')
+      const toldOfRecord = await plant(
+        scene,
+        pointed.thread,
+        `echo '${commonDir}' > "$(git rev-parse --git-dir)/commondir"`,
+      )
+      expect.soft(toldOfRecord).toContain("`commondir` in git's record of this worktree was changed")
+
+      for (const { name, how, thread, path } of replaced) {
+        const told = await plant(scene, thread, `EVIL='${evilRepository(name)}'\n${how}`)
+        expect.soft(told, name).toContain('the `.git` file of this worktree was changed')
+        const refused = await server.ask(thread, 'touch ran-here')
+        expect
+          .soft(
+            refused.map(({ role }) => role),
+            name,
+          )
+          .toEqual(['system'])
+        expect.soft(existsSync(join(path, 'ran-here')), name).toBe(false)
+      }
+      expect.soft(canaries()).toEqual([])
+
+      // Before anything is removed, after which git's record of a worktree is a new one: a person's git runs it.
+      plainly(scene, own.path, 'status')
+      plainly(scene, pointed.path, 'status')
+      expect.soft(canaries()).toEqual(expect.arrayContaining(['commondir', 'fsmonitor']))
+      forget()
+
+      const codes = await everything(scene)
+      expect.soft(canaries()).toEqual([])
+      // What was planted in one worktree keeps nobody from removing and restoring another.
+      expect.soft(codesOf(codes, own)).toEqual([0, 3, 0, 0])
+      expect.soft(codesOf(codes, pointed)).toEqual([1, 3, 0, 0])
+      for (const tree of replaced) expect.soft(codesOf(codes, tree), tree.name).toEqual([1, 3, 3, 1])
+      expect.soft(repo.git('log', '-1', '--format=%s', pointed.branch)).toBe('work')
+      plainly(scene, own.path, 'checkout', '-q', '--detach')
+      expect.soft(canaries()).toContain('post-checkout')
+
+      // No `.git` file was used, nothing was lost by it, and a worktree whose file is put right goes on.
+      for (const { name, thread, path, link } of replaced) {
+        expect.soft(readFileSync(join(path, 'new.txt'), 'utf8'), name).toBe('new\n')
+        forget()
+        plainly(scene, path, 'status')
+        expect.soft(canaries()).toEqual([name])
+        rmSync(join(path, '.git'), { recursive: true })
+        writeIn(path, '.git', link)
+        expect.soft(textsOf(await server.ask(thread, 'cat new.txt')), name).toContain('new\n')
+      }
     })
   })
 })

@@ -25,6 +25,7 @@ import { type Chat, makeChat } from '../helpers/chat.ts'
 import { type Heartbeat, startHeartbeat } from '../helpers/heartbeat.ts'
 import { writeIn } from '../helpers/repo.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
+import { everyCase } from '../helpers/every-case.ts'
 import { ask } from '../isolation/scene.ts'
 
 /*
@@ -107,9 +108,9 @@ const questions: Record<string, () => Promise<unknown>> = {
 }
 
 /**
- * Every file is replaced by everything. A FIFO is what git itself waits for, and a refusal is quick: there everything is
- * asked. With the others git runs and fails, which takes ten times as long: they get the questions that read the most,
- * and all of them with COPPICE_FROZEN=all, which is part of `npm run test:soak`.
+ * A FIFO is what git itself waits for, and a refusal is quick: there everything is asked. With the others git runs and
+ * fails, which takes ten times as long: they get the questions that read the most, and all of them with
+ * COPPICE_FROZEN=all, which is part of `npm run test:soak`.
  */
 const askedWith = (kind: string): (keyof typeof questions)[] => {
   if (kind === 'a FIFO' || process.env['COPPICE_FROZEN'] === 'all') return Object.keys(questions)
@@ -247,12 +248,19 @@ const targets = (): string[] => {
   ]
 }
 
+/** Every file is replaced by a FIFO and by one of the others, in turn; `npm run test:every-case` replaces it by everything. */
+const targetsOf = (kind: string): string[] => {
+  if (everyCase || kind === 'a FIFO') return targets()
+  const others = Object.keys(replacements).filter((name) => name !== 'a FIFO')
+  return targets().filter((_, n) => others[n % others.length] === kind)
+}
+
 describe('nothing that an agent can put in the place of a file makes anything wait:', () => {
   test.each(Object.keys(replacements))(
     '%s',
     async (kind) => {
       const problems: Record<string, string[]> = {}
-      for (const path of targets()) {
+      for (const path of targetsOf(kind)) {
         const found = await tryOne(path, kind)
         if (found.length > 0) problems[relative(world.box.root, path)] = found
       }

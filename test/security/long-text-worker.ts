@@ -15,6 +15,7 @@ import { MAX_PARSED, parseMarkdown } from '../../src/platforms/markdown/parse.ts
 import * as slack from '../../src/platforms/slack/text.ts'
 import { toHtml } from '../../src/platforms/telegram/render.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
+import { everyCase } from '../helpers/every-case.ts'
 
 /** What text of others goes through, and how long it can be by then. */
 const functions: Record<string, readonly [longest: number, work: (text: string) => unknown]> = {
@@ -159,16 +160,21 @@ const units = letters.concat([
   'https://a(',
 ])
 
-const ends = [
-  ['', 'x\n!'],
+type Ends = readonly [start: string, end: string]
+
+const plain: Ends = ['', 'x\n!']
+const marked: Ends[] = [
   ['# ', 'x'],
   ['#### a', 'b'],
   ['~~~', '`'],
 ]
 
-for (const [name, [longest, work]] of Object.entries(functions)) {
-  for (const unit of units) {
-    for (const [start = '', end = ''] of ends) {
+/** Every function gets every unit plain, and between one of the other ends; in `npm run test:every-case` between each. */
+const endsFor = (round: number): Ends[] => [plain, ...marked.filter((_, n) => everyCase || n === round % marked.length)]
+
+for (const [at, [name, [longest, work]]] of Object.entries(functions).entries()) {
+  for (const [n, unit] of units.entries()) {
+    for (const [start, end] of endsFor(at + n)) {
       // eslint-disable-next-line unicorn/require-post-message-target-origin -- a worker of this process, not a window
       parentPort?.postMessage(`${name}: ${start}${unit}…${end}`)
       work(`${start}${unit.repeat(Math.ceil(longest / unit.length))}`.slice(0, longest - 10) + end)

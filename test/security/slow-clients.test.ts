@@ -88,13 +88,23 @@ describe('a body that comes slowly', () => {
     ['half a chunk', `${chunked}ff\r\nabc`],
     ['a megabyte at once, and then no more', `${announced(2_000_000)}${'x'.repeat(1_000_000)}`],
   ]
-  test.each(standstill)('is cut off with 408 when it stands still: %s', async (_name, text) => {
+  test('is cut off with 408 when it stands still, with the token too', async () => {
     await using server = await serverWith({ patienceMs: 250 })
-    const { send, ended } = client(server)
-    await send(text)
-    const answer = await ended
-    expect(statusOf(answer)).toBe(408)
-    expect(answer.toLowerCase()).toContain('connection: close')
+    const auth = `host: 127.0.0.1:${server.server.port}\r\nauthorization: Bearer ${server.token}\r\n`
+    const withToken = `POST /api/wake HTTP/1.1\r\n${auth}content-length: 10\r\n\r\n{`
+    const all = [...standstill, ['one byte of ten, with the token', withToken]]
+    const answers = await Promise.all(
+      all.map(async ([name = '', text = '']) => {
+        const { send, ended } = client(server)
+        await send(text)
+        return [name, await ended] as const
+      }),
+    )
+    for (const [name, answer] of answers) {
+      expect.soft(statusOf(answer), name).toBe(408)
+      expect.soft(answer.toLowerCase(), name).toContain('connection: close')
+    }
+    expect(server.woken.count).toBe(0)
   })
 
   test('is cut off when it only drips, and taken when it keeps up a modest rate', async () => {
@@ -123,15 +133,6 @@ describe('a body that comes slowly', () => {
     expect(statusOf(await ended)).toBe(202)
   })
 
-  test('needs the same rate with the token', async () => {
-    await using server = await serverWith({ patienceMs: 250 })
-    const { send, ended } = client(server)
-    const auth = `host: 127.0.0.1:${server.server.port}\r\nauthorization: Bearer ${server.token}\r\n`
-    await send(`POST /api/wake HTTP/1.1\r\n${auth}content-length: 10\r\n\r\n{`)
-    expect(statusOf(await ended)).toBe(408)
-    expect(server.woken.count).toBe(0)
-  })
-
   test('behind a request that needs none ends the connection', async () => {
     await using server = await serverWith()
     const { send, ended } = client(server)
@@ -141,20 +142,20 @@ describe('a body that comes slowly', () => {
 })
 
 describe('memory for bodies', () => {
-  const limits = { memoryBytes: 3_000_000, smallBytes: 100_000 }
+  const limits = { memoryBytes: 300_000, smallBytes: 10_000 }
 
   test('is taken by what has arrived: when it is full the slowest large body goes, and small ones are taken', async () => {
     await using server = await serverWith(limits)
     // Three that have filled it and stand still.
     const idle = Array.from({ length: 3 }, () => client(server))
-    for (const { send } of idle) await send(`${announced(20_000_000)}${'x'.repeat(950_000)}`)
+    for (const { send } of idle) await send(`${announced(20_000_000)}${'x'.repeat(95_000)}`)
     await othersAreAnswered(server)
     const large = (bytes: number): Promise<Response> =>
       server.call('/webhooks/github', { method: 'POST', token: null, body: Buffer.alloc(bytes) })
-    expect((await large(2_500_000)).status).toBe(202)
+    expect((await large(250_000)).status).toBe(202)
     const cut = await Promise.all(idle.map(({ ended }) => ended))
     expect(cut.map(statusOf)).toEqual([503, 503, 503])
-    expect((await large(3_000_001)).status, 'larger than all of it').toBe(503)
+    expect((await large(300_001)).status, 'larger than all of it').toBe(503)
   })
 
   test('is not taken from a small body, nor from a client that holds less than another', async () => {
@@ -163,39 +164,36 @@ describe('memory for bodies', () => {
     const small = client(server)
     await small.send(`${early(10)}${'x'.repeat(10)}`)
     const light = client(server, '127.0.0.2')
-    await light.send(`${early(500_000)}${'x'.repeat(500_000)}`)
+    await light.send(`${early(50_000)}${'x'.repeat(50_000)}`)
     const heavy = [client(server), client(server)]
-    for (const { send } of heavy) await send(`${announced(20_000_000)}${'x'.repeat(1_400_000)}`)
+    for (const { send } of heavy) await send(`${announced(20_000_000)}${'x'.repeat(140_000)}`)
     expect(statusOf(await Promise.race(heavy.map(({ ended }) => ended)))).toBe(503)
     await Promise.all([small.send('x'), light.send('x')])
     expect([statusOf(await small.ended), statusOf(await light.ended)]).toEqual([202, 202])
     for (const { socket } of heavy) socket.destroy()
   })
 
-  test.each([99_999, 100_000, 100_001, 1_000_000])(
-    'a body of %i bytes gets through, with a length and in chunks',
-    async (bytes) => {
-      await using server = await serverWith(limits)
+  test('a body that just fits, is small or large gets through, with a length and in chunks', async () => {
+    await using server = await serverWith(limits)
+    for (const bytes of [9_999, 10_000, 10_001, 250_000]) {
       const whole = await server.call('/webhooks/github', { method: 'POST', token: null, body: Buffer.alloc(bytes) })
-      expect([whole.status, await whole.text()]).toEqual([202, String(bytes)])
+      expect.soft([whole.status, await whole.text()]).toEqual([202, String(bytes)])
       const answer = await server.raw(
         `${head('transfer-encoding: chunked\r\nconnection: close\r\n')}${chunk(bytes)}0\r\n\r\n`,
       )
-      expect([statusOf(answer), answer.endsWith(`${bytes}\r\n0\r\n\r\n`) || answer.endsWith(String(bytes))]).toEqual([
-        202,
-        true,
-      ])
-    },
-  )
+      expect.soft(statusOf(answer), String(bytes)).toBe(202)
+      expect.soft(answer.endsWith(`${bytes}\r\n0\r\n\r\n`) || answer.endsWith(String(bytes)), answer).toBe(true)
+    }
+  })
 
   test('is given back: by those that are done, those that are refused and those that go away', async () => {
     await using server = await serverWith(limits)
     for (let n = 0; n < 6; n++) {
       const gone = client(server)
-      await gone.send(`${announced(20_000_000)}${'x'.repeat(900_000)}`)
+      await gone.send(`${announced(20_000_000)}${'x'.repeat(90_000)}`)
       gone.socket.destroy()
       await gone.ended
-      const body = Buffer.alloc(2_900_000)
+      const body = Buffer.alloc(290_000)
       const done = await server.call('/webhooks/github', { method: 'POST', token: null, body })
       expect(done.status).toBe(202)
     }
@@ -203,7 +201,7 @@ describe('memory for bodies', () => {
 })
 
 describe('connections that do nothing', () => {
-  const most = 40
+  const most = 20
   const flood: [string, string][] = [
     ['say nothing', ''],
     ['begin a head', 'GET /healthz HTTP/1.1\r\nhost: '],
@@ -228,8 +226,8 @@ describe('connections that do nothing', () => {
     await using server = await serverWith({}, { maxConnections: most })
     const watching = await server.call('/api/events')
     const upload = client(server)
-    await upload.send(head('content-length: 2000000\r\nconnection: close\r\n'))
-    for (let n = 0; n < 20; n++) {
+    await upload.send(head('content-length: 1000000\r\nconnection: close\r\n'))
+    for (let n = 0; n < 10; n++) {
       await upload.send(Buffer.alloc(100_000))
       const idle = Array.from({ length: most }, () => client(server))
       await Promise.all(idle.map(({ socket }) => new Promise((done) => socket.once('connect', done))))
@@ -284,8 +282,8 @@ describe('requests that are sent ahead', () => {
   test('by the thousand end the connection, and cost the others nothing', async () => {
     const { remotes, seen } = counted()
     await using server = await makeServer({ deps: { remotes } })
-    const many = Array.from({ length: 50 }, () => client(server))
-    for (const { send } of many) void send(announced(0).repeat(20_000))
+    const many = Array.from({ length: 20 }, () => client(server))
+    for (const { send } of many) void send(announced(0).repeat(2_000))
     await Promise.all(many.map(({ ended }) => ended))
     expect(seen.all).toBeLessThanOrEqual(many.length * maxUnanswered)
     await othersAreAnswered(server)

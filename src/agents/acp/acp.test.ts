@@ -132,13 +132,13 @@ describe('sessions', () => {
   })
 
   test.each([
-    ['an agent that cannot resume', 'forgets'],
-    ['an agent that does not know the session any more', 'works'],
-  ])('%s begins a new one, and says so', async (_, behaviour) => {
-    const { session, tools, result } = await run(behaviour, { session: 'of-long-ago' })
+    ['an agent that cannot resume', 'forgets', 'unsupported'],
+    ['an agent that does not know the session any more', 'works', 'unknown'],
+  ])('%s begins a new one, and says so', async (_, behaviour, why) => {
+    const { session, events, result } = await run(behaviour, { session: 'of-long-ago' })
     expect(result.outcome).toBe('done')
     expect(session).not.toBe('of-long-ago')
-    expect(tools).toContain("tester couldn't resume its session and started a new one")
+    expect(events).toContainEqual({ type: 'session-lost', why })
   })
 })
 

@@ -74,11 +74,12 @@ const sessionOf = async (
   parts: ConverseParts,
   { loadSession, sessionCapabilities }: AgentCapabilities,
 ): Promise<string> => {
-  const { agent, request, options } = parts
+  const { agent, request } = parts
   const newSession: NewSessionRequest = { cwd: request.directory, mcpServers: [] }
   const wanted = request.session
   const canResume = (sessionCapabilities?.resume ?? undefined) !== undefined
-  if (wanted !== undefined && (canResume || loadSession === true)) {
+  const isSupported = canResume || loadSession === true
+  if (wanted !== undefined && isSupported) {
     try {
       const method = canResume ? 'session/resume' : 'session/load'
       const { modes } = await agent.request(method, { ...newSession, sessionId: wanted })
@@ -90,7 +91,7 @@ const sessionOf = async (
     }
   }
   if (wanted !== undefined) {
-    request.emit({ type: 'tool', line: `${options.name} couldn't resume its session and started a new one` })
+    request.emit({ type: 'session-lost', why: isSupported ? 'unknown' : 'unsupported' })
   }
   const created = await agent.request('session/new', newSession)
   await enterReadOnlyMode(parts, created.sessionId, created.modes)

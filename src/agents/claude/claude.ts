@@ -36,6 +36,7 @@ export const createClaudeAgent = (options: ClaudeAgentOptions): Agent => {
   const installed = { ...options, own: options.ownEnvironment, granted }
   return {
     name: 'claude',
+    enforcesReadOnly: true,
     availability: cacheWhenReady(() => availability(installed)),
     run: (request) => resumable(request, (given) => runOnce(options, granted, given)),
   }

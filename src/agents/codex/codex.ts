@@ -44,6 +44,7 @@ export const createCodexAgent = (options: CodexAgentOptions): Agent => {
   const parts = { ...options, granted, sandboxWorks: once(() => sandboxWorks(installed)) }
   return {
     name: 'codex',
+    enforcesReadOnly: true,
     availability: cacheWhenReady(() => availability(installed)),
     run: (request) => resumable(request, (given) => runOnce(parts, given)),
   }

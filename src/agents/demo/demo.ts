@@ -37,6 +37,7 @@ export type DemoAgentOptions = {
 /** Built in, no account needed: one small real commit per message shows a newcomer the whole workflow. */
 export const createDemoAgent = (options: DemoAgentOptions): Agent => ({
   name: 'demo',
+  enforcesReadOnly: true,
   availability: async () => ({ state: 'ready', version: undefined }),
   run: async (request) => {
     const session = request.session ?? options.ids()

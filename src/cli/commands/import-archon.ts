@@ -1,23 +1,38 @@
-import { resolve } from 'node:path'
-import { type Call, command, isSet, cwdOf } from '../../commands/command.ts'
-import { aligned, printable, tilde, type View } from '../../commands/views/view.ts'
+import { dirname, resolve } from 'node:path'
+import { type Call, command, cwdOf, isSet, listOf } from '../../commands/command.ts'
+import { usage } from '../../commands/grammar/usage.ts'
 import { importArchon } from '../../conversations/import-archon/import.ts'
-import type { ImportKind, ImportReport } from '../../conversations/import-archon/report.ts'
+import { parsePathMap, type PathMap } from '../../conversations/import-archon/path-map.ts'
+import type { ImportedEnvironment, ImportReport } from '../../conversations/import-archon/report.ts'
 import { AppError } from '../../domain/errors.ts'
-import { counted } from '../../domain/text/words.ts'
 import { passwordsIn } from '../../process/redaction/secret-names.ts'
 import { type ArchonTarget, readArchon } from '../../store/archon/archon.ts'
+import type { CliCall } from '../cli-call.ts'
+import { importText, overLimitText } from './import-archon-text.ts'
 
 const variable = 'ARCHON_DATABASE_URL'
 
-const run = async (call: Call): Promise<ImportReport> => {
-  const { context, environments } = await call.open()
+const run = async (call: CliCall): Promise<ImportReport> => {
+  const map = listOf(call.values, 'map').map(mapOf)
+  const { context, environments, platforms } = await call.open()
   const target = await targetOf(call, context.ownEnvironment?.[variable])
   if ('postgresUrl' in target) context.secrets.add(...passwordsIn(target.postgresUrl))
   context.progress("reading Archon's database")
   const archon = await readArchon(target, context.home)
-  const report = await importArchon(context, await environments(), archon, {
-    dryRun: isSet(call.values, 'dry-run'),
+  const dryRun = isSet(call.values, 'dry-run')
+  const parts = {
+    context,
+    environments: await environments(),
+    platforms: await platforms(),
+    onPlan: ({ overLimit }: ImportReport) => {
+      if (!dryRun) for (const over of overLimit) call.live?.(`${overLimitText(over, true)}\n`)
+    },
+  }
+  const report = await importArchon(parts, archon, {
+    dryRun,
+    own: isSet(call.values, 'own'),
+    map,
+    ...('sqliteFile' in target && { databaseDirectory: dirname(target.sqliteFile) }),
     signal: call.signal,
   })
   if (call.words[0] !== undefined && hasPassword(call.words[0])) {
@@ -26,6 +41,12 @@ const run = async (call: Call): Promise<ImportReport> => {
     )
   }
   return report
+}
+
+const mapOf = (text: string): PathMap[number] => {
+  const pair = parsePathMap(text)
+  if (pair !== undefined) return pair
+  throw usage(`invalid --map ${JSON.stringify(text.slice(0, 200))}`, 'usage: --map /.archon=/path/on/this/machine')
 }
 
 /** A file or a URL; one with a password only from where others can't read it. */
@@ -57,43 +78,26 @@ const firstLine = async (input: NodeJS.ReadableStream): Promise<string> => {
   return text.split('\n')[0]?.trim() ?? ''
 }
 
-const toText = (report: ImportReport, view: View): string => {
-  const { counts, dryRun, environments, leftOut } = report
-  const sum = (key: 'taken' | 'known'): string => {
-    const parts = kinds.flatMap((kind) => (counts[kind][key] > 0 ? [counted(counts[kind][key], kind)] : []))
-    return parts.length < 2 ? (parts[0] ?? '') : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`
-  }
-  const rows = environments.map(({ codebase, work, branch, path }) => [
-    { text: `  ${printable(branch)}`, style: 'bold' as const },
-    { text: `${work.type} ${printable(work.id)}` },
-    { text: codebase },
-    { text: printable(tilde(path, view)), style: 'dim' as const },
-  ])
-  const taken = sum('taken')
-  const known = sum('known')
-  const head = dryRun ? 'Would import' : 'Imported'
-  return [
-    taken === '' ? 'Nothing new to import' : `${view.paint('green', head)} ${taken}`,
-    ...(rows.length === 0 ? [] : [aligned(rows, view)]),
-    ...(known === '' ? [] : [`Already imported: ${known}`]),
-    ...(leftOut.length === 0 ? [] : [view.paint('yellow', `Skipped ${leftOut.length}:`)]),
-    ...leftOut.map(({ kind, name, reason }) => `  ${kind} ${printable(name)}: ${printable(reason)}`),
-    ...(environments.length === 0 || dryRun
-      ? []
-      : ['Coppice never deletes these worktrees: removing one only stops tracking it.']),
-  ].join('\n')
-}
-
-const kinds: readonly ImportKind[] = ['codebase', 'environment', 'conversation', 'session']
-
-const toJson = ({ dryRun, counts, codebases, environments, leftOut }: ImportReport) => ({
-  dryRun,
-  codebases: counts.codebase,
-  environments: counts.environment,
-  conversations: counts.conversation,
-  sessions: counts.session,
-  taken: { codebases, environments },
-  leftOut,
+const toJson = (report: ImportReport) => ({
+  dryRun: report.dryRun,
+  codebases: report.counts.codebase,
+  environments: report.counts.environment,
+  conversations: report.counts.conversation,
+  sessions: report.counts.session,
+  taken: {
+    codebases: report.codebases,
+    settings: report.settings,
+    environments: report.environments.map(environmentJson),
+    handedOver: report.handedOver.map(environmentJson),
+  },
+  overLimit: report.overLimit,
+  toDo: report.advice,
+  leftOut: report.leftOut,
 })
 
-export const importArchonCommand = command<ImportReport>({ run, toText, toJson })
+const environmentJson = ({ lastActivityAt, ...environment }: ImportedEnvironment) => ({
+  ...environment,
+  lastActivityAt: new Date(lastActivityAt).toISOString(),
+})
+
+export const importArchonCommand = command<ImportReport, CliCall>({ run, toText: importText, toJson })

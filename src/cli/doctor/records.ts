@@ -3,12 +3,12 @@ import { readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { unlessMissing } from '../../domain/missing.ts'
-import { readToken, readWorktreeLink } from '../../git/admin-dir.ts'
+import { readToken, readWorktreeLink, worktreePaths } from '../../git/admin-dir.ts'
 import { reposDirectory, strayClones } from '../../isolation/codebases/add-clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { isAbandoned } from '../../isolation/abandon.ts'
 import { leaseHolders } from '../../isolation/lease.ts'
-import { managedRoot, spareDirectory, trashDirectory } from '../../isolation/paths.ts'
+import { isInside, managedRoot, spareDirectory, trashDirectory } from '../../isolation/paths.ts'
 import { isGivenUp, listTrash } from '../../isolation/trash/trash.ts'
 import { describeGone, goneRemedy, realPlace, repositoryState } from '../../isolation/codebases/repository-place.ts'
 import { forgottenSpares } from '../../isolation/providers/worktree/forgotten-spares.ts'
@@ -16,6 +16,9 @@ import { liveness } from '../../process/identity.ts'
 import { mountsInside } from '../../process/files/mounts.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
+import { remedy, shell } from '../../domain/remedy.ts'
+import { repoOf } from '../../isolation/codebases/repo-of.ts'
+import { pinnedIds, unpinCommand } from '../../isolation/providers/clone/refs.ts'
 import { type Finding, fix, look, note, problem } from './finding.ts'
 import { examineRepository } from './repository.ts'
 import { examineUnknown, examineWorktrees } from './worktrees.ts'
@@ -34,7 +37,8 @@ export const examineCodebase = async (context: IsolationContext, codebase: Codeb
     look(name, () => examineUnknown(context, codebase)),
   ])
   const repository = await look(name, () => examineRepository(context, codebase))
-  return [...repository.filter((one) => !isNamed(one, findings.flat())), ...findings.flat()]
+  const pins = repository.length > 0 ? [] : await look(name, () => unknownPins(context, codebase))
+  return [...repository.filter((one) => !isNamed(one, findings.flat())), ...findings.flat(), ...pins]
 }
 
 /** A file in a worktree's record is reported with that worktree. */
@@ -63,6 +67,24 @@ export const examineHome = async (
       ...roots.map((root) => look('spares', () => unknownSpares(context, root, open, codebases))),
     ])
   ).flat()
+}
+
+/** A clone may still borrow these, wherever it is now: it was moved while half made, or the database was lost. */
+const unknownPins = async (
+  context: Pick<IsolationContext, 'store' | 'git' | 'host'>,
+  codebase: Codebase,
+): Promise<Finding[]> => {
+  const open = await context.store.journal.open(context.host, codebase.id)
+  const underWay = new Set(open.map(({ environmentId }) => environmentId))
+  const findings: Finding[] = []
+  for (const id of await pinnedIds(context, repoOf(codebase))) {
+    const status = (await context.store.environments.get(id))?.status
+    if (underWay.has(id) || (status !== undefined && status !== 'removed')) continue
+    const detail = `the repository keeps commits for a clone that Coppice doesn't manage (environment ${id})`
+    const command = unpinCommand(repoOf(codebase), id)
+    findings.push(note(codebase.name, detail, remedy`if that clone is deleted, run ${shell(command)}`))
+  }
+  return findings
 }
 
 const interrupted = async (context: Pick<IsolationContext, 'store' | 'host'>, codebase: Codebase): Promise<Finding[]> =>
@@ -170,20 +192,22 @@ const unknownSpares = async (
  * repository, and a clone with a token is another home's.
  */
 const leftToUser = async (
-  context: Pick<IsolationContext, 'store' | 'host'>,
+  context: Pick<IsolationContext, 'store' | 'host' | 'worktreesBase'>,
   root: string,
   open: readonly JournalEntry[],
   codebases: readonly Codebase[],
 ): Promise<Finding[]> => {
   const live = (await Promise.all(codebases.map(({ id }) => context.store.environments.live(id)))).flat()
   const known = new Set([...live.map(({ path }) => path), ...open.map(({ data }) => data['path'])])
+  // One that was taken over from another tool has its layout: worktrees further down, and repositories.
+  const isTheirs = root === context.worktreesBase ? () => false : await usedIn(codebases)
   const findings: Finding[] = []
   for (const { name } of codebases) {
     const directory = join(root, name)
     for (const entry of await directoriesIn(directory)) {
       const path = join(directory, entry)
-      if (known.has(path) || (await managedRoot(path, context.host)) === undefined || (await isAccountedFor(path)))
-        continue
+      if (known.has(path) || isTheirs(path) || (await managedRoot(path, context.host)) === undefined) continue
+      if (await isAccountedFor(path)) continue
       const remedy = `move what you need elsewhere, then delete it: rm -r ${shellWord(path)}`
       findings.push(
         note(name, `${path} is not tracked: an unfinished worktree was left there, or you put it there`, remedy),
@@ -191,6 +215,14 @@ const leftToUser = async (
     }
   }
   return findings
+}
+
+/** Whether a directory has a worktree or a repository in it, or is in a checkout. */
+const usedIn = async (codebases: readonly Codebase[]): Promise<(path: string) => boolean> => {
+  const places = codebases.flatMap(({ checkoutPath, repoPath }) => [checkoutPath ?? repoPath, repoPath])
+  const worktrees = (await Promise.all(codebases.map(({ repoPath }) => worktreePaths(repoPath)))).flat()
+  return (path) =>
+    places.some((one) => isInside(one, path)) || [...places, ...worktrees].some((one) => isInside(path, one))
 }
 
 const isAccountedFor = async (path: string): Promise<boolean> =>

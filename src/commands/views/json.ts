@@ -2,10 +2,11 @@ import type { CleanupReport } from '../../cleanup/report.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { Merged } from '../../domain/merge-proof.ts'
 import type { EnvironmentFacts } from '../../isolation/facts.ts'
+import type { Removable } from '../../isolation/removable.ts'
 import { isClean } from '../../domain/removal/uncommitted.ts'
 import { faultMessage } from './failure.ts'
 import { describeNotices } from './notices.ts'
-import { reasonJson } from './reasons.ts'
+import { type ReasonJson, reasonJson } from './reasons.ts'
 import type { View } from './view.ts'
 
 /*
@@ -39,12 +40,27 @@ export const factsJson = (facts: EnvironmentFacts, nameOf: NameOf) => ({
   lastActivityAt: new Date(facts.lastActivityAt).toISOString(),
   conversations: facts.conversations,
   inUse: facts.inUse.by.length > 0,
+  cleanup: removableJson(facts.removable),
 })
 
+/** Whether cleanup would remove it now, and why not. Null: it has no reason to. */
+const removableJson = (removable: Removable): { why: 'merged' | 'stale'; heldBy: ReasonJson[] } | null => {
+  switch (removable.kind) {
+    case 'active':
+      return null
+    case 'merged':
+    case 'stale':
+      return { why: removable.kind, heldBy: [] }
+    case 'held':
+      return { why: removable.as, heldBy: removable.reasons.map(reasonJson) }
+  }
+}
+
 /** *empty* isn't merged: there was nothing to merge. *Cannot tell* is null. */
-export const mergedJson = (merged: Merged): { value: boolean | null; proof: string | null } => ({
+export const mergedJson = (merged: Merged): { value: boolean | null; proof: string | null; pullRequest?: number } => ({
   value: merged.value === 'cannot-tell' ? null : merged.value === 'yes',
   proof: merged.value === 'yes' ? merged.proof : null,
+  ...(merged.value === 'yes' && merged.proof === 'forge' && { pullRequest: merged.pullRequest.number }),
 })
 
 export const reportJson = (report: CleanupReport, nameOf: NameOf, view: Pick<View, 'commandText' | 'chat'>) => ({
@@ -74,6 +90,8 @@ export const codebaseJson = (codebase: Codebase) => ({
   remote: codebase.remote ?? null,
   url: codebase.remoteUrl ?? null,
   github: codebase.github ?? null,
+  base: codebase.base ?? null,
+  agent: codebase.defaultAgent ?? null,
   cloned: codebase.cloned,
   createdAt: new Date(codebase.createdAt).toISOString(),
 })

@@ -2,6 +2,7 @@ import type { MergeDoubt, Merged, Proven, StaleBase } from '../../domain/merge-p
 import type { BranchNote, BranchOutcome, RemovalReason } from '../../domain/removal/branch-note.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
 import { counted } from '../../domain/text/words.ts'
+import type { View } from './view.ts'
 
 /*
  * Whether a branch is merged, and what that means for it and its worktree. Each function returns the end of a sentence,
@@ -22,8 +23,9 @@ export const describeMerged = (merged: Merged, base: string): string => {
   }
 }
 
-export const describeProof = ({ proof, base, commit }: Proven): string => {
-  switch (proof) {
+export const describeProof = (proven: Proven): string => {
+  const { base } = proven
+  switch (proven.proof) {
     case 'ancestor':
       return `ancestor of ${base}`
     case 'same-tree':
@@ -31,9 +33,9 @@ export const describeProof = ({ proof, base, commit }: Proven): string => {
     case 'merge-changes-nothing':
       return `merging it into ${base} changes nothing`
     case 'squash':
-      return `squash of ${short(commit)} on ${base}`
+      return `squash of ${short(proven.commit)} on ${base}`
     case 'forge':
-      return `the forge merged it at ${short(commit)}`
+      return `PR #${proven.pullRequest.number} on ${proven.pullRequest.forge}`
   }
 }
 
@@ -75,7 +77,8 @@ export const describeMergeDoubt = (doubt: MergeDoubt): string => {
   }
 }
 
-export const describeStaleBase = (stale: StaleBase): string => {
+/** With a view, also how to fix it. */
+export const describeStaleBase = (stale: StaleBase, view?: Pick<View, 'chat'>): string => {
   switch (stale.kind) {
     case 'remote-not-fetched':
       return `couldn't fetch ${stale.remote}`
@@ -89,7 +92,9 @@ export const describeStaleBase = (stale: StaleBase): string => {
       return `${stale.remote} no longer has branch ${stale.branch}`
     case 'other-default-branch': {
       const { remote, head, branch } = stale
-      return `the default branch of ${remote} is ${head}, not ${branch} (git remote set-head ${shellWord(remote)} --auto)`
+      const fix = `git remote set-head ${shellWord(remote)} --auto`
+      const how = view === undefined ? '' : view.chat === true ? ` (on the server: \`${fix}\`)` : ` (${fix})`
+      return `the default branch of ${remote} is ${head}, not ${branch}${how}`
     }
     case 'base-moved':
       return `${stale.base} is not what ${stale.remote} has now`

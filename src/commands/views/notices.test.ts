@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readRemovalData } from '../../domain/journal-data.ts'
-import { toBranchName } from '../../domain/names.ts'
+import { toBranchName, toEnvironmentId } from '../../domain/names.ts'
 import type { Notice } from '../../domain/notice.ts'
 import { chatCommandText } from '../chat-table.ts'
 import { describeBranchOutcome, describeRemovalReason } from './merged.ts'
@@ -12,7 +12,7 @@ const branch = toBranchName('a_b')
 
 test.each<[Notice, string, string]>([
   [
-    { kind: 'mentioned-on-branch', branch, number: '42' },
+    { kind: 'related', environmentId: toEnvironmentId('e'), branch, by: { kind: 'commits', number: '42' } },
     'Commits on `a_b` mention #42: `coppice worktree link a_b --conversation <platform:id>` to share it',
     'Commits on `a_b` mention #42: `/worktree link a_b` to share it',
   ],
@@ -25,12 +25,12 @@ test.each<[Notice, string, string]>([
   [
     { kind: 'adopted-untrusted', branch },
     'It is treated like a fork. If you trust it: coppice worktree trust a_b',
-    'It is treated like a fork. If you trust it: `coppice worktree trust a_b`',
+    'It is treated like a fork. If you trust it, run on the server: `coppice worktree trust a_b`',
   ],
   [
     { kind: 'submodule-not-fetched', path: 'lib', why: { kind: 'repository-there' } },
     'Submodule lib was not fetched: its repository is still there. Check it out yourself: git submodule update',
-    'Submodule lib was not fetched: its repository is still there. Check it out yourself: `git submodule update`.',
+    'Submodule lib was not fetched: its repository is still there. Tell the agent to run `git submodule update`.',
   ],
 ])('a command in a notice is said as it is called here, and is code in a chat: %j', (notice, terminal, inChat) => {
   expect(describeNotice(notice, asProgram)).toBe(terminal)

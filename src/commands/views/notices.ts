@@ -12,9 +12,10 @@ import { shellWord } from '../../domain/text/shell-word.ts'
 import { workLabel } from '../../domain/work.ts'
 import { counted, withFullStop } from '../../domain/text/words.ts'
 import { describeDoubt } from './doubts.ts'
+import { describeLink } from './links.ts'
 import { describeStaleBase } from './merged.ts'
 import { describeFact } from './reasons.ts'
-import type { View } from './view.ts'
+import { lastCommand, type View } from './view.ts'
 
 type Speaker = Pick<View, 'commandText' | 'chat'>
 
@@ -36,7 +37,7 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
       const what = `git can't create the tracking ref ${remote}/${branch}`
       return blocker === undefined
         ? `${what}: ${why}`
-        : `${what} while ${blocker} exists. Run \`git remote prune ${shellWord(remote)}\``
+        : `${what} while ${blocker} exists. Run \`git remote prune ${shellWord(remote)}\`${onServer(view)}`
     }
     case 'base-ignored':
       return `branch ${notice.branch} already exists: using it as is, ignoring --base`
@@ -56,6 +57,8 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
         : `branch ${notice.from} is gone and ${notice.to} is checked out instead: following that`
     case 'restored-as':
       return `branch ${nameTaken(notice.branch, notice.why)}: restored as ${notice.name}`
+    case 'restored-apart':
+      return `${workLabel(notice.work)} now uses ${notice.other}, so this worktree is restored as a separate task`
     case 'own-branch-restored':
       return `also restored branch ${notice.branch}`
     case 'own-branch-not-restored': {
@@ -68,17 +71,17 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
     case 'other-branches-saved':
       return `other branches of the missing clone are saved; to get them, remove this one and run ${view.commandText(`worktree restore ${shellWord(notice.point)}`)}`
     case 'reused':
-      return `Reusing worktree from ${workLabel(notice.work)}`
+    case 'link-recorded':
+    case 'two-worktrees':
+    case 'pushes-elsewhere':
+    case 'link-not-followed':
+    case 'untrusted-not-reused':
+    case 'related':
+      return describeLink(notice, view)
     case 'adopted':
       return `Adopted the worktree at ${notice.path} (branch \`${notice.branch}\`)`
     case 'adopted-untrusted':
       return `It is treated like a fork. ${ifTrusted(notice.branch, view)}`
-    case 'link-not-followed':
-      return `This pull request names ${workLabel(notice.work)}, which has a worktree: ${toShare(notice.branch, view)}`
-    case 'untrusted-not-reused':
-      return `The worktree of ${workLabel(notice.work)} is not trusted, so it is not reused: ${toShare(notice.branch, view)}`
-    case 'mentioned-on-branch':
-      return `Commits on \`${notice.branch}\` mention #${notice.number}: ${toShare(notice.branch, view)}`
     case 'treated-as-fork': {
       const { prNumber, branch, doubt } = notice
       const what = prNumber === undefined ? `\`${branch}\`` : `PR #${prNumber}`
@@ -95,10 +98,10 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
       const { branch, why } = notice
       const what =
         why === 'untrusted-run'
-          ? 'an untrusted run has worked in this worktree since you vouched for it'
-          : 'you vouched for another commit than the one that is checked out'
+          ? 'an untrusted run has worked in this worktree since you vouched for it, or you did so with an earlier version of Coppice'
+          : 'this worktree has moved to another commit since you vouched for it'
       const trust = last(view.commandText(`worktree trust ${shellWord(branch)}`))
-      return `This run is untrusted: ${what}. Review what is checked out, then run: ${trust}`
+      return `This run is untrusted: ${what}. Review what is checked out, then run${onServer(view)}: ${trust}`
     }
     case 'room-made': {
       const lost = describeLeftOut(notice.leftOut)
@@ -138,7 +141,7 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
       return `Setup and teardown don't run in worktrees of forks (worktree.allowForks of ${notice.codebase} is not set).`
     case 'scripts-not-approved': {
       const approve = last(view.commandText(`codebase trust ${shellWord(notice.codebase)}`))
-      return `Setup and teardown of ${notice.codebase} didn't run: they need approval. Approve them with: ${approve}`
+      return `Setup and teardown of ${notice.codebase} didn't run: they need approval. Approve them${onServer(view)} with: ${approve}`
     }
     case 'left-running': {
       const { script, processes } = notice
@@ -184,27 +187,24 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
       return `couldn't recover ${notice.codebase}: ${notice.message}`
     case 'restore-points-not-expired':
       return `couldn't expire restore points: ${notice.message}`
+    case 'forge-silent':
+      return `${notice.forge ?? 'the code host'} didn't say which pull requests were merged (${notice.message}); what git can't prove is kept`
     case 'nothing-removed-as-merged': {
       const { why, message, branches } = notice
-      const stale = message === undefined ? describeStaleBase(why) : `${describeStaleBase(why)} (${message})`
+      const base = describeStaleBase(why, view)
+      const stale = message === undefined ? base : `${base} (${message})`
       const looked = branches.length === 0 ? '' : `; ${branches.join(', ')} looked merged before`
       return `${stale}: nothing is removed as merged${looked}`
     }
   }
 }
 
-/** At the end of a sentence: bare on a terminal, to be pasted; as code in a chat, where `_` and `*` are markup. */
-export const lastCommand = (command: string, { chat }: Pick<View, 'chat'>): string =>
-  chat === true ? `\`${command}\`` : command
+/** Whoever reads a chat may have no shell there; a command for one says where it runs. */
+const onServer = ({ chat }: Pick<View, 'chat'>): string => (chat === true ? ' on the server' : '')
 
-const ifTrusted = (branch: string, view: Speaker): string =>
-  `If you trust it: ${lastCommand(view.commandText(`worktree trust ${shellWord(branch)}`), view)}`
-
-/** A chat links itself; a terminal must name the conversation. */
-const toShare = (branch: string, { commandText, chat }: Speaker): string => {
-  const which = chat === true ? '' : ' --conversation <platform:id>'
-  return `\`${commandText(`worktree link ${shellWord(branch)}${which}`)}\` to share it`
-}
+/** Trust is given where the files can be reviewed, never in a chat. */
+export const ifTrusted = (branch: string, view: Speaker): string =>
+  `If you trust it${view.chat === true ? ', run on the server' : ''}: ${lastCommand(view.commandText(`worktree trust ${shellWord(branch)}`), view)}`
 
 const fetched = (of: Extract<Notice, { kind: 'not-fetched' }>['of']): string =>
   of === undefined ? '' : 'branch' in of ? `${of.branch} ` : `PR #${of.pullRequest} `
@@ -250,8 +250,12 @@ const notFollowed = (why: HeadNotFollowed, view: Speaker): string => {
         view.commandText(`worktree trust ${shellWord(why.branch)}`),
       ]
       const merge = lastCommand(steps.join(' && '), view)
-      return `nobody has vouched for that commit. Review it, then move the worktree yourself and vouch for it: ${merge}`
+      return `nobody has vouched for that commit. Review it, then move the worktree yourself${onServer(view)} and vouch for it: ${merge}`
     }
+    case 'shared':
+      return `it is the worktree of ${workLabel(why.work)}`
+    case 'adopted':
+      return "Coppice didn't create it, so it doesn't move it"
     case 'facts':
       return why.facts.map(describeFact).join(', ')
     case 'failed':
@@ -300,7 +304,9 @@ const notFetched = (why: SubmoduleNotFetched, view: Speaker): string => {
     case 'something-else':
       return 'something else is in its place'
     case 'repository-there':
-      return `its repository is still there. Check it out yourself: ${lastCommand('git submodule update', view)}`
+      return view.chat === true
+        ? 'its repository is still there. Tell the agent to run `git submodule update`'
+        : 'its repository is still there. Check it out yourself: git submodule update'
     case 'not-in-base':
       return 'the base branch has none there'
     case 'other-address':

@@ -40,6 +40,8 @@ export const describeFact = (fact: Fact): string => {
       return `process ${fact.pid} (${fact.command}) is inside it`
     case 'conversation':
       return `${fact.platform}:${fact.conversationId} is using it`
+    case 'persistent':
+      return 'it belongs to a chat whose worktrees are removed only by name'
     case 'changed':
       return `${counted(fact.count, 'file')} changed`
     case 'untracked':
@@ -62,6 +64,8 @@ export const describeFact = (fact: Fact): string => {
       return `it contains a worktree: ${fact.name}`
     case 'repository-inside':
       return `it contains a repository: ${fact.name} (${describeWork(fact.work)})`
+    case 'not-in-commit':
+      return `${fact.paths.length} ${fact.state} (${namedPaths(fact.paths)})`
     case 'kept-file':
       return `${fact.path} differs from its source`
     case 'unknown':
@@ -83,6 +87,9 @@ export const describeFact = (fact: Fact): string => {
       return describeUnreachable(fact)
   }
 }
+
+const namedPaths = (paths: readonly string[]): string =>
+  `${paths.slice(0, 5).join(', ')}${paths.length > 5 ? ', …' : ''}`
 
 const describeWork = (work: RepositoryWork): string => {
   switch (work.kind) {

@@ -3,9 +3,11 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type GateAnswer, no } from '../../domain/removal/gates.ts'
+import { cannotTell, type GateAnswer, no } from '../../domain/removal/gates.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
-import { refusalText } from './refusal.ts'
+import { type Refusal, refusalText } from './refusal.ts'
+import type { Fact } from '../../domain/removal/reason.ts'
+import { chatCommandText } from '../chat-table.ts'
 import type { View } from './view.ts'
 
 const issue = { branch: 'issue-42', path: '/trees/app/issue-42' } as IsolatedEnvironment
@@ -17,7 +19,12 @@ const view = {
   columns: undefined,
 }
 const say = (...reasons: GateAnswer[]): string => sayOf(issue, reasons, view)
-const sayOf = (environment: IsolatedEnvironment, reasons: GateAnswer[], shown: View): string =>
+const sayOf = (
+  environment: IsolatedEnvironment,
+  reasons: GateAnswer[],
+  shown: View,
+  more: Partial<Refusal> = {},
+): string =>
   refusalText(
     {
       outcome: 'refused',
@@ -30,6 +37,7 @@ const sayOf = (environment: IsolatedEnvironment, reasons: GateAnswer[], shown: V
       checkoutPath: '/app',
       repoPath: '/app/.git',
       push: undefined,
+      ...more,
     },
     shown,
   )
@@ -75,13 +83,68 @@ test('a repository inside can be moved out, or removed by force and restored', (
   ])
 })
 
-test('in a chat a command is code, so that `__lib__` stays what it is', () => {
-  const reason = no('nothing-uncommitted', { kind: 'submodule', path: '__lib__', problem: 'has files but no .git' })
-  const [, ...ways] = sayOf(issue, [reason], { ...view, chat: true }).split('\n')
-  expect(ways).toEqual([
-    " 1. Move the submodule's files out:  `mv /trees/app/issue-42/__lib__ <path>`",
-    ' 2. Remove it anyway:                `coppice worktree remove issue-42 --force   (kept for 30 days: coppice worktree restore issue-42)`',
-  ])
+describe('in a chat, whose readers have no shell on the server', () => {
+  const chat = { ...view, commandText: chatCommandText, chat: true } as const
+  const path = '/trees/app/issue-42/x'
+  const git = { gitDir: '/app/.git/modules/lib', remote: 'origin', tracksPushes: true, filesAreGone: false }
+  const server =
+    'Ask whoever runs the server:  `coppice worktree remove issue-42 --codebase app` there lists the commands'
+  const agent = (what: string): string => `\`/worktree link issue-42\`, then tell the agent to ${what}`
+  const rows: [Fact, string][] = [
+    [{ kind: 'changed', count: 2 }, `Commit:            ${agent('commit its work')}`],
+    [{ kind: 'untracked', count: 1 }, `Discard changes:   ${agent('discard its changes')}`],
+    [
+      { kind: 'hidden', paths: ['a'] },
+      `Show the changes to git:  ${agent('clear assume-unchanged and skip-worktree')}`,
+    ],
+    [{ kind: 'operation', operation: 'rebase' }, `Abort the rebase:  ${agent('abort or finish it')}`],
+    [
+      { kind: 'submodule', path: '__lib__', problem: 'has files but no .git' },
+      `Move the submodule's files out:  ${agent('move them to another directory')}`,
+    ],
+    [{ kind: 'submodule', path: 'lib', problem: 'has changes' }, 'Commit in the submodule:  '],
+    [{ kind: 'submodule', path: 'lib', problem: 'is at another commit' }, 'Commit:            '],
+    [
+      { kind: 'submodule-commits', submodule: git, tips: [{ at: 'head' }], hasMoreTips: false } as unknown as Fact,
+      `Push the submodule's commits:  ${agent('push them')}`,
+    ],
+    [{ kind: 'mount', path, name: 'x', what: 'tmpfs' }, server],
+    [{ kind: 'worktree-inside', path, name: 'x', repository: '/other/.git' }, server],
+    [{ kind: 'repository-inside', path, name: 'x', work: { kind: 'commits', count: 1 } }, server],
+    [{ kind: 'process', pid: 12, command: 'vim' }, server],
+    [{ kind: 'lock', reason: 'by hand' }, server],
+    [{ kind: 'you' }, server],
+    [{ kind: 'kept-file', path: '.env' }, server],
+    [{ kind: 'unknown', why: 'no answer' }, 'Find out more:  `coppice doctor` on the server'],
+  ]
+
+  test.each(rows)('no command needs one: %j', (fact, expected) => {
+    const gate = fact.kind === 'unknown' ? cannotTell('nothing-uncommitted', fact) : no('nothing-uncommitted', fact)
+    const [, ...ways] = sayOf(issue, [gate], chat).split('\n')
+    expect(ways.join('\n')).toContain(expected)
+    expect(ways.join('\n')).not.toMatch(/git |\/trees|\/app|umount|mv |cd |kill|ps -/)
+  })
+
+  test('only what is to be typed is code, so that it can be copied', () => {
+    const [, ...ways] = sayOf(issue, [no('nothing-uncommitted', { kind: 'untracked', count: 1 })], chat).split('\n')
+    expect(ways.at(-1)).toBe(
+      ' 3. Remove it anyway:  `/worktree remove issue-42 --force`   (kept for 30 days: `/worktree restore issue-42`)',
+    )
+  })
+
+  test("the conversation's own worktree needs no link, and its agent no shell to be stopped", () => {
+    const reasons = [
+      no('nothing-uncommitted', { kind: 'changed', count: 1 }),
+      no('not-in-use', { kind: 'process', pid: 12, command: 'vim' }),
+    ]
+    const [, ...ways] = sayOf(issue, reasons, chat, { isCurrent: true, push: 'push' }).split('\n')
+    expect(ways).toEqual([
+      ' 1. Stop the process:             `/stop`, if the agent started it',
+      ' 2. Commit and push:              tell the agent to commit and push its work',
+      ' 3. Discard changes:              tell the agent to discard its changes',
+      ` 4. ${server}`,
+    ])
+  })
 })
 
 describe('the way to discard the changes of a submodule', () => {

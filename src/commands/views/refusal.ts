@@ -3,30 +3,29 @@ import type { GateName } from '../../domain/removal/gates.ts'
 import { refusals } from '../../domain/removal/gates.ts'
 import type { Fact, Uncommitted } from '../../domain/removal/reason.ts'
 import { describeLeftOut } from './left-out.ts'
-import type { Refused } from '../../isolation/provider.ts'
+import type { Refused } from '../../isolation/remove-outcome.ts'
 import type { FailureJson } from './failure.ts'
 import { shellPath } from './shell.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
 import { counted } from '../../domain/text/words.ts'
 import { ignoredFirst, type Way, waysToKeep } from './keep-commits.ts'
 import { describeReasons, reasonJson } from './reasons.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
+import { type RefusalInChat, waysInChat } from './refusal-in-chat.ts'
+import { describeRemedy } from './remedy.ts'
 import { unhide } from './unhide.ts'
 import { code, printable, type View } from './view.ts'
 
 /** Why a removal was refused, and the ways out that apply. */
-export type Refusal = Refused & {
-  /** --force was already given. */
-  readonly forced: boolean
-  readonly restoreDays: number
-  readonly codebase: string
-  /** Where to `cd` to; undefined if the codebase has no checkout. */
-  readonly checkoutPath: string | undefined
-  readonly repoPath: string
-  /** How long a conversation holds an environment after its last message. */
-  readonly hold: { readonly days: number; readonly mergedHours: number }
-  /** The `git push` command to run there; undefined without a remote. */
-  readonly push: string | undefined
-}
+export type Refusal = Refused &
+  RefusalInChat & {
+    readonly restoreDays: number
+    /** Where to `cd` to; undefined if the codebase has no checkout. */
+    readonly checkoutPath: string | undefined
+    readonly repoPath: string
+    /** How long a conversation holds an environment after its last message. */
+    readonly hold: { readonly days: number; readonly mergedHours: number }
+  }
 
 export const refusalText = (refusal: Refusal, view: View): string => {
   const ways = waysOut(refusal, view).map((way) => ({ ...way, title: onOneLine(way.title) }))
@@ -61,21 +60,7 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   const branch = shellWord(environment.branch)
   const has = (gate: GateName): boolean => reasons.some((reason) => reason.gate === gate)
   const facts = reasons.flatMap(({ fact }) => fact ?? [])
-  const git = gitThere(refusal, view)
-  const ways: Way[] = []
-  ways.push(...wayOutOfUse(refusal, facts, view))
-  ways.push(...waysOutOfOthers(facts, view))
-  ways.push(...waysOutOfFiles(refusal, facts, git))
-  for (const one of facts) {
-    if (one.kind === 'hidden')
-      ways.push({ title: 'Show the changes to git', how: unhide(one.paths, environment.path, view) })
-    if (one.kind === 'operation') ways.push({ title: `Abort the ${one.operation}`, how: git(abort(one.operation)) })
-    if (one.kind === 'submodule') ways.push(...waysOutOfSubmodule(one, join(environment.path, one.path), view))
-  }
-  ways.push(...waysToKeep(facts, git, view))
-  if (has('no-kept-files')) {
-    ways.push({ title: 'Save the files', how: `copy them out of ${shellPath(environment.path, view)}` })
-  }
+  const ways = view.chat === true ? waysInChat(refusal, facts) : waysInShell(refusal, facts, view)
   if (has('nobody-elses')) ways.push({ title: 'Wait', how: untilIdle(refusal), isSentence: true })
   // Offer --force only if it helps: it never overrides a live process, others' files, or an unknown.
   if (!forced && refusals(reasons, true).length === 0) {
@@ -83,10 +68,38 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
     const restore = view.commandText(`worktree restore ${branch}`)
     const lost = describeLeftOut(refusal.notKept ?? [])
     const without = lost.length === 0 ? '' : `; not kept: ${onOneLine(lost.join(', '))}`
-    ways.push({ title: 'Remove it anyway', how: `${remove}   (kept for ${restoreDays} days: ${restore}${without})` })
+    const shown = (command: string): string => (view.chat === true ? code(command, view) : command)
+    ways.push({
+      title: 'Remove it anyway',
+      how: `${shown(remove)}   (kept for ${restoreDays} days: ${shown(restore)}${without})`,
+      isSentence: true,
+    })
   }
   const isUnknown = reasons.some(({ answer }) => answer === 'cannot-tell')
-  if (ways.length === 0 || isUnknown) ways.push({ title: 'Find out more', how: view.commandText('doctor') })
+  if (ways.length === 0 || isUnknown) {
+    ways.push({ title: 'Find out more', how: describeRemedy(remedy`${coppice('doctor')}`, view), isSentence: true })
+  }
+  return ways
+}
+
+const waysInShell = (refusal: Refusal, facts: readonly Fact[], view: View): Way[] => {
+  const { environment, reasons } = refusal
+  const git = gitThere(refusal, view)
+  const ways = [
+    ...wayOutOfUse(refusal, facts, view),
+    ...waysOutOfOthers(facts, view),
+    ...waysOutOfFiles(refusal, facts, git),
+  ]
+  for (const one of facts) {
+    if (one.kind === 'hidden')
+      ways.push({ title: 'Show the changes to git', how: unhide(one.paths, environment.path, view) })
+    if (one.kind === 'operation') ways.push({ title: `Abort the ${one.operation}`, how: git(abort(one.operation)) })
+    if (one.kind === 'submodule') ways.push(...waysOutOfSubmodule(one, join(environment.path, one.path), view))
+  }
+  ways.push(...waysToKeep(facts, git, view))
+  if (reasons.some(({ gate }) => gate === 'no-kept-files')) {
+    ways.push({ title: 'Save the files', how: `copy them out of ${shellPath(environment.path, view)}` })
+  }
   return ways
 }
 
@@ -123,7 +136,8 @@ const gitThere =
     `git -C ${shellPath(environment.path, view)} ${command}`
 
 const untilIdle = ({ hold: { days, mergedHours } }: Refusal): string => {
-  const idle = `${counted(days, 'day')} (${counted(mergedHours, 'hour')} if its work is merged)`
+  const merged = mergedHours < days * 24 ? ` (${counted(mergedHours, 'hour')} if its work is merged)` : ''
+  const idle = `${counted(days, 'day')}${merged}`
   return `until its conversations are closed or have been idle for ${idle}; \`/stop\` there ends a run`
 }
 

@@ -14,11 +14,21 @@ test.each<[Remedy, string, string]>([
     'Run `/worktree list` for a list.',
   ],
   // With a full stop it would be about another file; in a chat `__lib__` would be bold.
-  [remedy`delete it: ${shell('rm __lib__')}`, 'Delete it: rm __lib__', 'Delete it: `rm __lib__`.'],
-  [remedy`${shell('umount /mnt')}`, 'umount /mnt', '`umount /mnt`.'],
-  [remedy`delete it: ${shell('rm "`x`"')}`, 'Delete it: rm "`x`"', 'Delete it: `` rm "`x`" ``.'],
+  [remedy`delete it: ${shell('rm __lib__')}`, 'Delete it: rm __lib__', 'Delete it: `rm __lib__` on the server.'],
+  [remedy`${shell('umount /mnt')}`, 'umount /mnt', 'Ask whoever runs the server (its log has the command).'],
+  [remedy`delete it: ${shell('rm "`x`"')}`, 'Delete it: rm "`x`"', 'Delete it: `` rm "`x`" `` on the server.'],
   // What a chat cannot do stays the command line's.
-  [remedy`try ${coppice('doctor --fix')}`, 'Try `coppice doctor --fix`.', 'Try `coppice doctor --fix`.'],
+  [remedy`try ${coppice('doctor --fix')}`, 'Try `coppice doctor --fix`.', 'Try `coppice doctor --fix` on the server.'],
+  [
+    remedy`if it is done: ${shell('git -C /srv/app worktree unlock /srv/x')}`,
+    'If it is done: git -C /srv/app worktree unlock /srv/x',
+    'If it is done: ask whoever runs the server (its log has the command).',
+  ],
+  [
+    remedy`run ${shell('codex login')} on the server`,
+    'Run `codex login` on the server.',
+    'Run `codex login` on the server.',
+  ],
   [
     remedy`${remedy`wait ${2} days`}. ${remedy`Or remove it: ${coppice('worktree remove a')}`}`,
     'Wait 2 days. Or remove it: coppice worktree remove a',

@@ -6,7 +6,7 @@ import { exitCodes, faultMessage } from './failure.ts'
 import { type NameOf, reportJson } from './json.ts'
 import { describeRemovalReason } from './merged.ts'
 import { describeReasons } from './reasons.ts'
-import { aligned, type Cell, tilde, type View } from './view.ts'
+import { lastCommand, aligned, type Cell, tilde, type View } from './view.ts'
 
 export type CleanupResult = {
   readonly parts: readonly { readonly codebase: string; readonly report: CleanupReport }[]
@@ -49,7 +49,11 @@ export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResul
   const unknown = parts.some(({ report }) => report.orphans.length > 0)
   return [
     ...(rows.length === 0 ? [] : [aligned(rows, view)]),
-    ...(unknown ? [`To track one: ${view.commandText('worktree adopt <path>')}`] : []),
+    ...(unknown
+      ? [
+          `To track one: ${lastCommand(view.commandText(`worktree adopt ${view.chat === true ? '<branch>' : '<path>'}`), view)}`,
+        ]
+      : []),
     `${codebases.join(', ') || 'No repositories registered'}: ${done}${kept}.`,
   ].join('\n')
 }

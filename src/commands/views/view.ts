@@ -16,6 +16,8 @@ export type View = {
   readonly columns: number | undefined
   /** Markdown instead of colours: names in backticks, tables as code blocks. */
   readonly chat?: true
+  /** Applied before a cell is cut: half a secret isn't recognised any more. */
+  readonly redact?: (text: string) => string
 }
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
@@ -38,6 +40,10 @@ export const markdown: Paint = (style, text) => (style === 'bold' && text !== ''
 /** A branch, codebase or path, verbatim. */
 export const code = (text: string, view: Pick<View, 'chat' | 'paint'>): string =>
   view.chat === true ? fenced(printable(text), '`', '') : view.paint('bold', printable(text))
+
+/** Markdown takes `<name>` outside code for an HTML tag, and GitHub shows nothing. */
+export const placeholdersAsCode = (text: string): string =>
+  text.replaceAll(/`[^`]*`|<[A-Za-z][^<>`\n]{0,80}>/g, (found) => (found.startsWith('<') ? `\`${found}\`` : found))
 
 /** Lines with aligned columns. */
 const block = (text: string, { chat }: Pick<View, 'chat'>): string => (chat === true ? fenced(text, '```', '\n') : text)
@@ -102,11 +108,14 @@ export const fittedTable = (
 const fittedLines = (
   headings: readonly string[],
   rows: readonly (readonly Cell[])[],
-  { paint: wanted, columns = Infinity, chat }: View,
+  { paint: wanted, columns = Infinity, chat, redact = (text) => text }: View,
   { drop = [], cut = [] }: Fit,
 ): { lines: readonly string[]; dropped: readonly string[] } => {
   const paint = chat === true ? plain : wanted
-  const lines: (readonly Cell[])[] = [headings.map((text): Cell => ({ text, style: 'dim' })), ...rows]
+  const lines: (readonly Cell[])[] = [
+    headings.map((text): Cell => ({ text, style: 'dim' })),
+    ...rows.map((row) => row.map((cell) => ({ ...cell, text: redact(cell.text) }))),
+  ]
   const widths = headings.map((_, i) => Math.max(...lines.map((row) => width(row[i]?.text ?? ''))))
   let used = headings.map((_, i) => i).filter((i) => rows.some((row) => (row[i]?.text ?? '') !== ''))
   const total = (): number => used.reduce((sum, i) => sum + (widths[i] ?? 0), 2 * (used.length - 1))
@@ -197,3 +206,7 @@ export const listed = (lines: readonly string[], most: number): readonly string[
   ...lines.slice(0, most).map((line) => `- ${line}`),
   ...(lines.length > most ? [`- and ${lines.length - most} more`] : []),
 ]
+
+/** At the end of a sentence: bare on a terminal, to be pasted; as code in a chat, where `_` and `*` are markup. */
+export const lastCommand = (command: string, { chat }: Pick<View, 'chat'>): string =>
+  chat === true ? `\`${command}\`` : command

@@ -6,11 +6,19 @@ export type Candidate = {
   readonly row: ArchonEnvironment | undefined
   readonly name: string
   readonly codebaseId: string | undefined
+  /** As Archon knows it. */
   readonly path: string | undefined
   readonly provider: string | undefined
   readonly status: string | undefined
   readonly conversations: readonly ArchonConversation[]
-  readonly aliases: readonly Work[]
+  readonly metadata: Metadata
+}
+
+export type Metadata = {
+  /** Issues and PRs that Archon linked to the worktree. */
+  readonly linked: readonly Work[]
+  /** Somebody else had made the worktree. */
+  readonly adopted: boolean
 }
 
 /** Environment rows first: they have more data about the same worktree. */
@@ -19,7 +27,8 @@ export const candidatesOf = ({ environments = [], conversations }: ArchonInstall
     const users = conversations.filter(({ isolationEnvId }) => row.id !== undefined && isolationEnvId === row.id)
     const { path, codebaseId, provider, status } = row
     const name = row.branch ?? path ?? row.id ?? 'a row without a name'
-    return { row, name, codebaseId, path, provider, status, conversations: users, aliases: linked(row.metadata) }
+    const metadata = readMetadata(row.metadata)
+    return { row, name, codebaseId, path, provider, status, conversations: users, metadata }
   })
   return [...rows, ...namedByConversations(conversations, rowIdsOf(environments))]
 }
@@ -52,30 +61,32 @@ const namedByConversations = (
     const known = found.get(key)
     if (known !== undefined) known.conversations.push(conversation)
     else {
-      const none = { row: undefined, status: undefined, aliases: [] }
+      const none = { row: undefined, status: undefined, metadata: readMetadata(undefined) }
       found.set(key, { ...none, name: path, codebaseId, path, provider, conversations: [conversation] })
     }
   }
   return [...found.values()]
 }
 
-/** Issues and PRs that Archon linked to the worktree. */
-const linked = (metadata: string | undefined): Work[] => {
-  let data: unknown
-  try {
-    data = JSON.parse(metadata ?? '{}')
-  } catch {
-    return []
-  }
-  if (typeof data !== 'object' || data === null) return []
-  const entries: readonly [string, unknown][] = Object.entries(data)
-  return entries
+const readMetadata = (text: string | undefined): Metadata => {
+  const entries = entriesOf(text)
+  const linked = entries
     .flatMap(([key, list]) => {
       const type = key === 'related_issues' ? 'issue' : key === 'related_prs' ? 'pr' : undefined
       if (type === undefined || !Array.isArray(list)) return []
       return list.filter(isNumber).map((number) => toWork(type, String(number)))
     })
     .slice(0, 100)
+  return { linked, adopted: entries.some(([key, value]) => key === 'adopted' && value === true) }
+}
+
+const entriesOf = (text: string | undefined): [string, unknown][] => {
+  try {
+    const data: unknown = JSON.parse(text ?? '{}')
+    return typeof data === 'object' && data !== null ? Object.entries(data) : []
+  } catch {
+    return []
+  }
 }
 
 const isNumber = (value: unknown): value is number =>

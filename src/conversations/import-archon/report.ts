@@ -1,4 +1,6 @@
 import { type AppError, toAppError } from '../../domain/errors.ts'
+import type { Work } from '../../domain/work.ts'
+import type { Advice } from './advice.ts'
 
 export type ImportKind = 'codebase' | 'environment' | 'conversation' | 'session'
 
@@ -7,9 +9,34 @@ export type ImportLeftOut = { readonly kind: ImportKind; readonly name: string; 
 
 export type ImportedEnvironment = {
   readonly codebase: string
-  readonly work: { readonly type: string; readonly id: string }
+  readonly work: Work
+  /** Other work that finds it. */
+  readonly aliases: readonly Work[]
   readonly branch: string
   readonly path: string
+  /** Coppice may remove it. */
+  readonly owned: boolean
+  readonly lastActivityAt: number
+  /** Git's paths in it were those of another machine, and are rewritten. */
+  readonly relinked: boolean
+}
+
+/** What is set for a repository here, as it was in Archon. */
+export type ImportedSettings = {
+  readonly codebase: string
+  readonly base?: string
+  readonly agent?: string
+  readonly github?: string
+}
+
+/** A repository in which no new worktree can be created after the import. */
+export type OverLimit = {
+  readonly codebase: string
+  /** How many it has after the import. */
+  readonly worktrees: number
+  readonly limit: number
+  /** How many of Archon's could still be taken over with `--own`. */
+  readonly ownable: number
 }
 
 /** `known`: Coppice already had it. */
@@ -19,42 +46,17 @@ export type ImportReport = {
   readonly dryRun: boolean
   readonly counts: Readonly<Record<ImportKind, ImportCount>>
   readonly codebases: readonly string[]
+  readonly settings: readonly ImportedSettings[]
   readonly environments: readonly ImportedEnvironment[]
+  /** Imported earlier, and now Coppice's own. */
+  readonly handedOver: readonly ImportedEnvironment[]
+  readonly overLimit: readonly OverLimit[]
+  readonly advice: readonly Advice[]
   readonly leftOut: readonly ImportLeftOut[]
 }
 
-export type Recorder = {
-  taken(kind: ImportKind): void
-  known(kind: ImportKind): void
-  leftOut(kind: ImportKind, name: string, reason: string): void
-  codebase(name: string): void
-  environment(environment: ImportedEnvironment): void
-  report(dryRun: boolean): ImportReport
-}
-
-export const createRecorder = (): Recorder => {
-  const numbers = { codebase: none(), environment: none(), conversation: none(), session: none() }
-  const codebases: string[] = []
-  const environments: ImportedEnvironment[] = []
-  const leftOut: ImportLeftOut[] = []
-  return {
-    taken: (kind) => void numbers[kind].taken++,
-    known: (kind) => void numbers[kind].known++,
-    leftOut: (kind, name, reason) => {
-      numbers[kind].leftOut++
-      leftOut.push({ kind, name: shown(name), reason: shown(reason) })
-    },
-    codebase: (name) => void codebases.push(name),
-    environment: ({ work, ...environment }) =>
-      void environments.push({ ...environment, work: { type: work.type, id: shown(work.id) } }),
-    report: (dryRun) => ({ dryRun, counts: numbers, codebases, environments, leftOut }),
-  }
-}
-
-const none = (): { taken: number; known: number; leftOut: number } => ({ taken: 0, known: 0, leftOut: 0 })
-
 /** Rows are untrusted text: no cursor moves, line breaks or reversed text, and limited length. */
-const shown = (text: string): string =>
+export const shown = (text: string): string =>
   text
     .slice(0, 300)
     // eslint-disable-next-line no-control-regex

@@ -1,6 +1,6 @@
 import type { ArchonSession } from '../../store/archon/archon.ts'
 import type { Conversation, Session } from '../../store/store.ts'
-import type { EnvironmentTaken } from './environments.ts'
+import type { PlannedEnvironment } from './plan-environments.ts'
 
 export type SessionChoice = {
   readonly agent: string
@@ -24,12 +24,15 @@ const agents = ['claude', 'codex']
 /** The session to resume, or why not: it belongs to its directory and ends when that changes. */
 export const resumable = (
   { agent = '', agentSessionId = '', startedAt }: ArchonSession,
-  { closedAt, lastActivityAt }: Conversation,
-  environment: EnvironmentTaken | undefined,
+  { closedAt, lastActivityAt }: Pick<Conversation, 'closedAt' | 'lastActivityAt'>,
+  environment: PlannedEnvironment | undefined,
 ): SessionChoice | string => {
   if (closedAt !== undefined) return 'its conversation is closed'
   if (environment === undefined) return "its conversation's worktree wasn't imported"
   if (!agents.includes(agent)) return `unknown agent ${JSON.stringify(agent)}`
+  if (environment.elsewhere !== undefined) {
+    return `it belongs to ${environment.elsewhere}, and the agent can't resume it in another directory`
+  }
   // It becomes a command-line argument of the agent.
   if (!/^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/.test(agentSessionId)) return "its ID isn't a valid session ID"
   return {

@@ -33,7 +33,6 @@ describe('settings of the home', () => {
       restoreDays: 30,
       restoreIgnoredBytes: 52_428_800,
       fetchFreshSeconds: 60,
-      holdDays: 14,
       holdMergedHours: 1,
     })
     expect(defaultSettings.regenerable).toEqual(expect.arrayContaining(['node_modules', 'target', '.venv']))
@@ -60,7 +59,7 @@ describe('settings of the home', () => {
       { staleDays: 0, cleanupIntervalHours: 0.5, restoreDays: 7 },
     ],
     ['cleanup: { restoreIgnoredMegabytes: 2 }', { restoreIgnoredBytes: 2_097_152 }],
-    ['cleanup: { holdDays: 0, holdMergedHours: 0 }', { holdDays: 0, holdMergedHours: 0 }],
+    ['cleanup: { holdMergedHours: 0 }', { holdMergedHours: 0 }],
     ['cleanup: { regenerable: [dist, node_modules/] }', { regenerable: ['dist', 'node_modules'] }],
     [
       'agent: { default: codex, command: "my-agent --fast" }',
@@ -106,6 +105,7 @@ describe('a mistake in the home config names the file, the line, the key and wha
     ['staleDays: 3\n', 'line 1: unknown setting "staleDays"', '"cleanup.staleDays"'],
     ['clean:\n  staleDays: 3\n', 'unknown setting "clean"', 'cleanup'],
     ['cleanup:\n  zzzzzzzz: 3\n', 'unknown setting "cleanup.zzzzzzzz"', 'valid settings are cleanup.staleDays'],
+    ['cleanup:\n  holdDays: 3\n', 'line 2: unknown setting "cleanup.holdDays"', 'cleanup.staleDays'],
     ['nonsense: 3\n', 'unknown setting "nonsense"', 'database.url'],
     ['__proto__:\n  a: 3\n', 'unknown setting "__proto__"', 'database.url'],
     ['cleanup:\n  constructor: 3\n', 'unknown setting "cleanup.constructor"', 'cleanup.staleDays'],

@@ -21,6 +21,8 @@ export type RepoConfig = {
   readonly ports: readonly string[]
   /** Run setup and teardown in a fork's pull request too. */
   readonly allowForks: boolean
+  /** What plain words that ask for one of the repository's commands do; undefined: nothing. */
+  readonly route: 'suggest' | 'run' | undefined
 }
 
 export const defaultRepoConfig: RepoConfig = {
@@ -34,21 +36,23 @@ export const defaultRepoConfig: RepoConfig = {
   submodules: true,
   ports: [],
   allowForks: false,
+  route: undefined,
 }
 
 /** The repository's `.coppice/config.yaml`; `file` is only for error messages. */
 export const parseRepoConfig = async (text: string, file: string): Promise<RepoConfig> => {
   const { readConfigFile } = await import('./file.ts')
   const found = readConfigFile(text, file, repoKeys())
-  const given = [...found].map(([key, value]) => [key.slice('worktree.'.length), value] as const)
+  const given = [...found].map(([key, value]) => [key.slice(key.indexOf('.') + 1), value] as const)
   return { ...defaultRepoConfig, ...Object.fromEntries(given) }
 }
 
-/** Every setting of a repository, under `worktree`. */
+/** Every setting of a repository, under `worktree` unless its row says otherwise. */
 export const repoTable: { readonly [Name in keyof RepoConfig]: RepoSetting<NonNullable<RepoConfig[Name]>> } = {
   base: {
     rule: rule.base,
-    about: "The branch that new work starts from and is merged into. Default: the remote's default branch.",
+    about:
+      "The branch that new work starts from and is merged into. Default: the one set with `coppice codebase add --base`, else the remote's default branch.",
   },
   provider: {
     rule: rule.oneOf(providerNames),
@@ -84,11 +88,23 @@ export const repoTable: { readonly [Name in keyof RepoConfig]: RepoSetting<NonNu
     rule: rule.flag,
     about: 'Whether setup and teardown also run in the worktree of a pull request from a fork.',
   },
+  route: {
+    section: 'commands',
+    rule: rule.oneOf(['suggest', 'run']),
+    about:
+      "What happens when a message asks for one of the repository's commands in plain words: `suggest` offers the command, `run` runs it if it is read-only and clearly meant. By default, such a message goes to the agent like any other.",
+  },
 }
 
-type RepoSetting<T> = { readonly rule: Rule<T>; readonly about: string }
+type RepoSetting<T> = { readonly rule: Rule<T>; readonly about: string; readonly section?: string }
+
+/** As written in the file, such as `worktree.setup`. */
+export const repoKey = (name: string, { section = 'worktree' }: { readonly section?: string }): string =>
+  `${section}.${name}`
 
 const repoKeys = (): KnownKeys => ({
-  keys: new Map(Object.entries<RepoSetting<unknown>>(repoTable).map(([name, { rule }]) => [`worktree.${name}`, rule])),
+  keys: new Map(
+    Object.entries<RepoSetting<unknown>>(repoTable).map(([name, setting]) => [repoKey(name, setting), setting.rule]),
+  ),
   opaque: [],
 })

@@ -32,8 +32,7 @@ export type Settings = {
   readonly restoreDays: number
   /** Ignored files are kept, smallest first, up to this size. */
   readonly restoreIgnoredBytes: number
-  /** A conversation holds its environment this long after its last message; the second is for merged work. */
-  readonly holdDays: number
+  /** A conversation holds its environment until it is stale; merged work only this long after the last message. */
   readonly holdMergedHours: number
   /** Ignored directories that restore points skip, since a command can recreate them. */
   readonly regenerable: readonly string[]
@@ -133,7 +132,8 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     key: 'cleanup.staleDays',
     variable: 'STALE_THRESHOLD_DAYS',
     rule: days(0, 14),
-    about: 'A worktree unused for this many days is stale and may be cleaned up.',
+    about:
+      'A worktree unused for this many days is stale and may be cleaned up. A conversation also keeps its worktree for that long after its last message.',
   },
   // A timer of more than 2^31 ms (596 hours) fires immediately, over and over.
   cleanupIntervalHours: {
@@ -156,17 +156,11 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     rule: rule.mapped(rule.number(0, 1_000_000, 50), (megabytes) => Math.round(megabytes * 1024 * 1024)),
     about: 'How many megabytes of ignored files a restore point keeps, smallest first.',
   },
-  holdDays: {
-    default: 14,
-    key: 'cleanup.holdDays',
-    rule: days(0, 14),
-    about: 'How many days a conversation keeps its worktree after its last message.',
-  },
   holdMergedHours: {
     default: 1,
     key: 'cleanup.holdMergedHours',
     rule: rule.number(0, 876_000, 1),
-    about: 'The same for merged work, in hours.',
+    about: 'How many hours a conversation keeps its worktree after its last message once the work is merged.',
   },
   regenerable: {
     // Only names that tools create and people don't: `dist`, `build` and `vendor` are sometimes written by hand.

@@ -11,11 +11,19 @@ export type Fact =
   | { readonly kind: 'mount'; readonly path: string; readonly name: string; readonly what: string }
   | Use
   | { readonly kind: 'conversation'; readonly platform: string; readonly conversationId: string }
+  /** A persistent chat made it, or has worked in it. */
+  | { readonly kind: 'persistent' }
   | Uncommitted
   | Unreachable
   /** `repository`: the one it belongs to. */
   | { readonly kind: 'worktree-inside'; readonly path: string; readonly name: string; readonly repository: string }
   | { readonly kind: 'repository-inside'; readonly path: string; readonly name: string; readonly work: RepositoryWork }
+  /** Files that nobody has reviewed with the commit. Raw paths, made printable. */
+  | {
+      readonly kind: 'not-in-commit'
+      readonly state: 'changed' | 'untracked' | 'ignored'
+      readonly paths: readonly string[]
+    }
   /** A file that the configuration says to keep and that differs from its source. */
   | { readonly kind: 'kept-file'; readonly path: string }
   | { readonly kind: 'unknown'; readonly why: string }

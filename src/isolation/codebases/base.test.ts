@@ -7,6 +7,7 @@ import type { Codebase } from '../../domain/environment.ts'
 import { findBase, freshen } from './base.ts'
 import type { Base } from './base-branch.ts'
 import { baseAndConfig } from './base-and-config.ts'
+import { freshBase } from './fresh-base.ts'
 import { locked } from '../lock/locked.ts'
 
 let lab: Dressed
@@ -173,6 +174,20 @@ describe('findBase', () => {
     expect(await find(codebase, 'main')).toMatchObject({ name: 'origin/main', sha: fetched, branch: 'main' })
     expect(await find(codebase, 'origin/main')).toMatchObject({ name: 'origin/main', sha: fetched, branch: 'main' })
     expect(await find(codebase, 'refs/heads/main')).toMatchObject({ name: 'main', sha: repo.sha(), branch: 'main' })
+  })
+
+  it('is the one set for the repository here, which also proves a merge, unless its own configuration names another', async () => {
+    const { codebase } = await addRemote()
+    repo.git('push', '-q', 'origin', 'main:refs/heads/develop', 'main:refs/heads/release')
+    const own = { ...codebase, base: 'develop' }
+    const fresh = await freshBase(lab.context, own, { outcome: 'fetched' })
+    expect(fresh).toMatchObject({ base: { name: 'origin/develop' }, stale: undefined })
+    await expect(baseAndConfig(lab.context, { ...codebase, base: 'gone' })).rejects.toMatchObject({
+      code: 'base-not-found',
+    })
+    repo.commit('.coppice/config.yaml', 'worktree:\n  base: release\n')
+    repo.git('push', '-q', 'origin', 'main')
+    expect((await baseAndConfig(lab.context, own)).base.name).toBe('origin/release')
   })
 
   it('asks the remote once when nothing says what its HEAD is, and remembers', async () => {

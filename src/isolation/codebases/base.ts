@@ -1,18 +1,16 @@
 import type { Base, Fresh } from './base-branch.ts'
-import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError, type ErrorCode, toAppError } from '../../domain/errors.ts'
-import { maxLineBytes } from '../../domain/git-link.ts'
 import type { CallOptions, Git, Repo } from '../../git/door.ts'
 import { askRemoteHead, fetchRemote } from '../../git/fetch.ts'
 import { listRefs, readSymbolicRef, type Ref, resolveCommit } from '../../git/refs.ts'
 import { askRemoteRefs } from '../../git/remote-refs.ts'
-import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
+import { readSymbolicRefFile } from '../../git/symbolic-ref-file.ts'
 import type { IsolationContext } from '../context.ts'
 import { defaultBranch } from './default-branch.ts'
 import { locked } from '../lock/locked.ts'
 import { repoOf } from './repo-of.ts'
-import { remedy, shell } from '../../domain/remedy.ts'
+import { coppice, remedy, shell } from '../../domain/remedy.ts'
 
 export type BaseOptions = CallOptions & {
   /** Lists refs in another way, so that a caller who needs more of them can use one process for all. */
@@ -214,20 +212,14 @@ const tip = async (
   return found && describe(codebase, found)
 }
 
-/** Symbolic refs are never packed: reading the file saves a process on every creation. */
 const notedHead = async (
   { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   ref: string,
   options: CallOptions,
 ): Promise<string | undefined> => {
-  try {
-    const noted = readUntrustedTextSync(join(codebase.repoPath, ref), { maxBytes: maxLineBytes })?.trim()
-    if (noted?.startsWith('ref: refs/') === true) return noted.slice('ref: '.length)
-  } catch {
-    // Missing, or refs are stored in another way: ask git.
-  }
-  return readSymbolicRef(git, repoOf(codebase), ref, options)
+  // Missing, or refs are stored in another way: ask git.
+  return readSymbolicRefFile(codebase.repoPath, ref) ?? readSymbolicRef(git, repoOf(codebase), ref, options)
 }
 
 const askRemote = async (
@@ -262,7 +254,7 @@ const assertCommits = async (
 
 export const baseNotFound = (codebase: Codebase, named: string): AppError =>
   new AppError('base-not-found', `no branch, tag or commit ${JSON.stringify(named)} in ${codebase.name}`, {
-    remedy: remedy`use one from ${shell('git branch --all')}, or omit --base and worktree.base`,
+    remedy: remedy`run ${shell('git branch --all')} for a list; the base is set by --base, worktree.base or ${coppice('codebase add <path> --base <branch>')}`,
   })
 
 const noUsualBase = (codebase: Codebase): AppError =>

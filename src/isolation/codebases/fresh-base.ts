@@ -5,7 +5,7 @@ import type { CallOptions } from '../../git/door.ts'
 import { askRemoteBranch } from '../../git/remote-refs.ts'
 import { remoteNames } from '../../git/remote.ts'
 import type { Base, Fresh } from './base-branch.ts'
-import { baseAndConfig } from './base-and-config.ts'
+import { baseAndConfig, configuredBase } from './base-and-config.ts'
 import { whyNoMergeTarget } from '../merge-proof/base-proof.ts'
 import type { IsolationContext } from '../context.ts'
 import { repoOf } from './repo-of.ts'
@@ -50,7 +50,7 @@ const whyStale = async (
   try {
     const { sha, head } = await askRemoteBranch(git, repo, remote, branch, options)
     if (sha === undefined) return { kind: 'base-gone', remote, branch }
-    if (config.base === undefined && head !== undefined && head !== branch) {
+    if (configuredBase(codebase, config) === undefined && head !== undefined && head !== branch) {
       return { kind: 'other-default-branch', remote, head, branch }
     }
     return sha === base.sha ? undefined : { kind: 'base-moved', base: base.name, remote }

@@ -29,21 +29,50 @@ export const recogniseCodebase = async (
   given: RepositoryLocation,
   called?: string,
 ): Promise<Codebase | undefined> => {
-  const { store, host } = context
   const place = {
     commonDir: realPlace(given.commonDir),
     checkoutPath: given.checkoutPath === undefined ? undefined : realPlace(given.checkoutPath),
   }
+  const { moved, atPath, same } = await lookUp(context, given, place, called)
+  if (same !== undefined) return same
+  if (moved !== undefined) return relocate(context, moved, place, atPath)
+  return atPath && keepRecognisable(context, atPath)
+}
+
+/** The codebase that `recogniseCodebase` would return, without recording or changing anything. */
+export const findCodebase = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  given: RepositoryLocation,
+): Promise<Codebase | undefined> => {
+  const { moved, atPath, same } = await lookUp(context, given, { ...given, commonDir: realPlace(given.commonDir) })
+  return same ?? moved ?? atPath
+}
+
+type Recognised = {
+  /** Registered, and now at this path. */
+  readonly moved?: Codebase
+  readonly atPath: Codebase | undefined
+  /** The registered directory itself, seen at another path. */
+  readonly same?: Codebase
+}
+
+const lookUp = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  given: RepositoryLocation,
+  place: RepositoryLocation,
+  called?: string,
+): Promise<Recognised> => {
+  const { store, host } = context
   const { commonDir } = place
   const atPath = await store.codebases.byRepoPath(host, commonDir)
   const id = readRepositoryIds(commonDir).get(host)
   const claimed =
     id === undefined ? await linkedFrom(context, given, place) : await store.codebases.get(toCodebaseId(id))
   if (claimed?.host === host && claimed.id !== atPath?.id) {
-    if (isSameDirectory(claimed, commonDir)) return claimed
-    if (isMovedTo(claimed, place, atPath, called)) return relocate(context, claimed, place, atPath)
+    if (isSameDirectory(claimed, commonDir)) return { atPath, same: claimed }
+    if (isMovedTo(claimed, place, atPath, called)) return { atPath, moved: claimed }
   }
-  return atPath && keepRecognisable(context, atPath)
+  return { atPath }
 }
 
 /** A repository we couldn't mark: the link at its old path leads to the registered directory. */

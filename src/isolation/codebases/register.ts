@@ -42,6 +42,7 @@ export const register = async (
     remote: remote?.name,
     remoteUrl,
     baseBranch,
+    base: undefined,
     github: github ?? githubOf(remoteUrl),
     defaultAgent: undefined,
     cloned,

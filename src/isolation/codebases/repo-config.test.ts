@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { makeDressed } from '../../../test/helpers/provisioned.ts'
 import { writeIn } from '../../../test/helpers/repo.ts'
+import { makeWorld } from '../../../test/helpers/world.ts'
 import { defaultRepoConfig } from '../../domain/config/repository.ts'
+import { baseAndConfig, currentConfig } from './base-and-config.ts'
 import { loadRepoConfig } from './repo-config.ts'
 
 describe("the repository's own settings", () => {
@@ -36,5 +38,42 @@ describe("the repository's own settings", () => {
     await expect(loadRepoConfig(made.context, made.codebase, nowhere)).rejects.toMatchObject({ code: 'git-failed' })
     const base = made.repo.commit('.coppice/config.yaml', Buffer.from([0xff, 0xfe, 0x00]))
     await expect(loadRepoConfig(made.context, made.codebase, base)).rejects.toMatchObject({ code: 'config-invalid' })
+  })
+
+  it.each([false, true])(
+    'are read again only after the base has moved (remote: %s), loose or packed',
+    async (remote) => {
+      await using world = await makeWorld({ remote })
+      const { context, repo } = world
+      const commit = (setup: string): void => {
+        repo.commit('.coppice/config.yaml', `worktree:\n  setup: ${setup}\n`)
+        if (remote) repo.git('push', '-q', 'origin', 'main')
+      }
+      const asked = async (): Promise<[setup: readonly string[], processes: number]> => {
+        const codebase = (await context.store.codebases.get(world.codebase.id)) ?? world.codebase
+        const before = context.git.spawned()
+        const { setup = [] } = (await currentConfig(context, codebase)) ?? {}
+        return [setup, context.git.spawned() - before]
+      }
+      await baseAndConfig(context, world.codebase)
+      commit('echo one')
+      await asked()
+      expect((await asked())[0]).toEqual(['echo one'])
+      expect(await asked()).toEqual([['echo one'], 0])
+      repo.git('pack-refs', '--all')
+      await asked()
+      expect(await asked()).toEqual([['echo one'], 0])
+      commit('echo two')
+      expect((await asked())[0]).toEqual(['echo two'])
+      expect(await asked()).toEqual([['echo two'], 0])
+    },
+  )
+
+  it('are not waited for while only the remote knows the base', async () => {
+    await using world = await makeWorld()
+    const before = world.context.git.spawned()
+    const codebase = { ...world.codebase, remote: 'origin', baseBranch: undefined }
+    expect(await currentConfig(world.context, codebase)).toBeUndefined()
+    expect(world.context.git.spawned()).toBe(before)
   })
 })

@@ -1,6 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
-import type { Merged } from '../../domain/merge-proof.ts'
+import type { Merged, StaleBase } from '../../domain/merge-proof.ts'
 import type { BranchName, Sha } from '../../domain/names.ts'
+import type { Notice } from '../../domain/notice.ts'
 import { listRefs } from '../../git/refs.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Base } from '../codebases/base-branch.ts'
@@ -8,6 +9,7 @@ import { baseAndConfig } from '../codebases/base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import { broughtTips } from '../provider-of.ts'
 import { mapInPairs } from '../map-concurrent.ts'
+import { askForge } from './forge.ts'
 import { questionAbout } from './merge-question.ts'
 import { mergedMany } from './merged.ts'
 import { repoOf } from '../codebases/repo-of.ts'
@@ -34,6 +36,24 @@ export const mergeStatuses = async (
   const base = known ?? (await baseAndConfig(context, codebase)).base
   return mergeStatusesOf(context, codebase, mine, base)
 }
+
+/** The same, after asking the forge about what git leaves open: for callers that remove what is merged. */
+export const mergeStatusesWithForge = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  base: Base,
+  environments?: readonly IsolatedEnvironment[],
+): Promise<{ readonly statuses: MergeStatus[]; readonly notices: readonly Notice[] }> => {
+  const byGit = await mergeStatuses(context, codebase, base, environments)
+  const { learned, notices } = await askForge(context, codebase, base, byGit)
+  return { statuses: learned ? await mergeStatuses(context, codebase, base, environments) : byGit, notices }
+}
+
+/** On a stale base nothing counts as merged: the work may have been reverted since. */
+export const withoutMergeProof = (mergeStatus: MergeStatus, why: StaleBase): MergeStatus => ({
+  ...mergeStatus,
+  merged: { value: 'cannot-tell', why },
+})
 
 export const mergeStatusOf = async (
   context: IsolationContext,

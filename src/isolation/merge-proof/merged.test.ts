@@ -4,13 +4,13 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Dressed, makeDressed } from '../../../test/helpers/provisioned.ts'
 import { markerProgram, type TestRepo } from '../../../test/helpers/repo.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { Merged } from '../../domain/merge-proof.ts'
-import { type Sha, toBranchName } from '../../domain/names.ts'
+import type { Merged, MergedPullRequest } from '../../domain/merge-proof.ts'
+import { type Sha, toBranchName, toSha } from '../../domain/names.ts'
 import type { Git } from '../../git/door.ts'
 import type { Base } from '../codebases/base-branch.ts'
 import { type BranchQuestion, isItsOwnBase, questionAbout } from './merge-question.ts'
 import { describeMerged } from '../../commands/views/merged.ts'
-import { mergedMany, type MergedOptions } from './merged.ts'
+import { mergedMany } from './merged.ts'
 
 let lab: Dressed
 let repo: TestRepo
@@ -28,18 +28,44 @@ const numbered = (count: number, change: Record<number, string> = {}): string =>
 
 const baseAt = (ref = 'main'): Base => ({ name: ref, ref: `refs/heads/${ref}`, sha: repo.sha(ref), branch: ref })
 
-type Asked = { start?: Sha | undefined; borrowed?: boolean; base?: Base; git?: Git } & MergedOptions
+type Asked = { start?: Sha | undefined; borrowed?: boolean; base?: Base; git?: Git }
 
 const ask = async (branch: string, asked: Asked = {}): Promise<Merged> => {
-  const { base = baseAt(), git = lab.context.git, forge, borrowed = false } = asked
+  const { base = baseAt(), git = lab.context.git, borrowed = false } = asked
   const begin = 'start' in asked ? asked.start : start
   const tip = repo.sha(`refs/heads/${branch}`)
   const question = { branch: toBranchName(branch), tip, start: begin, borrowed, startedFrom: 'main' }
-  const codebase = base.ref.startsWith('refs/remotes/') ? { ...lab.codebase, remote: 'origin' } : lab.codebase
-  const answers = await mergedMany({ ...lab.context, git }, codebase, [question], base, forge && { forge })
+  const remote = base.ref.startsWith('refs/remotes/') ? 'origin' : undefined
+  const codebase = { ...lab.codebase, remote, github: 'Acme/app' }
+  const answers = await mergedMany({ ...lab.context, git }, codebase, [question], base)
   const answer = answers.get(question.branch)
   if (answer === undefined) throw new Error('no answer')
   return answer
+}
+
+/** `main`, as the remote has it. */
+const origin = (): Base => ({
+  name: 'origin/main',
+  ref: 'refs/remotes/origin/main',
+  sha: repo.sha('refs/heads/main'),
+  branch: 'main',
+})
+
+/** What the forge said before. */
+const said = (merged: Pick<MergedPullRequest, 'headSha' | 'mergeCommit'> & Partial<MergedPullRequest>): Promise<void> =>
+  lab.context.store.mergedPullRequests.save(
+    lab.codebase.id,
+    [{ forge: 'GitHub', repository: 'acme/app', number: 12, baseBranch: 'main', ...merged }],
+    1,
+  )
+
+const countingGit = (git: Git): { git: Git; runs: () => number } => {
+  let runs = 0
+  const run: Git['run'] = (call) => {
+    runs += 1
+    return git.run(call)
+  }
+  return { git: { ...git, run }, runs: () => runs }
 }
 
 /** A branch from here with these commits; afterwards `main` is checked out. */
@@ -171,8 +197,8 @@ describe('ancestor', () => {
     repo.git('merge', '-q', '--ff-only', 'work')
     const asked = { start: repo.sha('pr-7'), borrowed: true }
     expect(await ask('pr-7', asked)).toMatchObject({ value: 'cannot-tell' })
-    const forge = () => Promise.resolve({ merged: true, headSha: repo.sha('pr-7') })
-    expect(await ask('pr-7', { ...asked, forge })).toMatchObject({ value: 'yes', proof: 'forge' })
+    await said({ headSha: repo.sha('pr-7'), mergeCommit: repo.sha('main') })
+    expect(await ask('pr-7', { ...asked, base: origin() })).toMatchObject({ value: 'yes', proof: 'forge' })
   })
 
   it('proves a pull request that base took in by a merge', async () => {
@@ -549,35 +575,73 @@ describe('no', () => {
 })
 
 describe('the forge', () => {
-  it('is believed only for this very tip', async () => {
-    branchWith('work', ['a', 'a\n'])
-    const headSha = repo.sha('work')
-    const forge = (): Promise<{ merged: boolean; headSha: string }> => Promise.resolve({ merged: true, headSha })
-    expect(await ask('work', { forge })).toMatchObject({ value: 'yes', proof: 'forge' })
+  /** Merged by squash, with an edit on the way: git has no proof. */
+  const squashEdited = (): Sha => {
+    branchWith('work', ['a', 'a\n'], ['b', 'b\n'])
+    repo.commit('a', 'a, edited by the reviewer\n', 'Add a (#12)')
+    return repo.sha()
+  }
+
+  it('proves a squash with later edits, by the head of a pull request that base has, and names it', async () => {
+    const mergeCommit = squashEdited()
+    repo.commit('other', 'x\n', 'Reverts acme/app#123')
+    const another = `${mergeCommit.slice(0, 7)}${mergeCommit[7] === '0' ? '1' : '0'}`
+    repo.commit('other', 'y\n', `Revert "Add a better a (#11)"\n\nThis reverts commit ${another}.`)
+    expect(await ask('work', { base: origin() })).toEqual({ value: 'no', own: 2 })
+    await said({ headSha: repo.sha('work'), mergeCommit })
+    const pullRequest = { forge: 'GitHub', number: 12 }
+    const proven = { value: 'yes', proof: 'forge', base: 'origin/main', commit: repo.sha('work'), pullRequest } as const
+    expect(await ask('work', { base: origin() })).toEqual(proven)
+    expect(describeMerged(proven, 'main')).toBe('merged: PR #12 on GitHub')
+    // From then on a fact about commits, which starts no process.
+    const counted = countingGit(lab.context.git)
+    expect(await ask('work', { base: origin(), git: counted.git })).toEqual(proven)
+    expect(counted.runs()).toBe(0)
+    // One commit more, and it is other work.
     repo.git('checkout', '-q', 'work')
-    repo.commit('b', 'b\n')
-    expect(await ask('work', { forge })).toEqual({ value: 'no', own: 2 })
+    repo.commit('c', 'c\n')
+    expect(await ask('work', { base: origin() })).toEqual({ value: 'no', own: 3 })
   })
 
-  it('is asked again although a "no" of git is remembered, and its word is not remembered', async () => {
-    branchWith('work', ['a', 'a\n'])
-    expect(await ask('work')).toEqual({ value: 'no', own: 1 })
-    const forge = () => Promise.resolve({ merged: true, headSha: repo.sha('work') })
-    expect(await ask('work', { forge })).toMatchObject({ value: 'yes', proof: 'forge' })
-    expect(await ask('work')).toEqual({ value: 'no', own: 1 })
+  const notProven: Record<string, (mergeCommit: Sha) => Partial<MergedPullRequest> | undefined> = {
+    'another head': () => ({ headSha: repo.sha('work~1') }),
+    'another repository': () => ({ repository: 'other/app' }),
+    'another base branch': () => ({ baseBranch: 'release' }),
+    'a merge that base no longer has': () => {
+      repo.git('reset', '-q', '--hard', 'HEAD~1')
+      repo.commit('other', 'x\n')
+      return undefined
+    },
+    'a merge commit that nobody has fetched': () => ({ mergeCommit: toSha('ab'.repeat(20)) }),
+    'a merge that was reverted': (mergeCommit) => {
+      repo.git('revert', '--no-edit', mergeCommit)
+      return undefined
+    },
+    'a merge that a pull request reverted': () => {
+      repo.commit('a', '', 'Undo a (#13)\n\nReverts Acme/app#12.')
+      return undefined
+    },
+    'a merge that a pull request reverted whose squash kept only the title': () => {
+      repo.commit('a', '', 'Revert "Add a" (#13)')
+      return undefined
+    },
+    'a merge that was reverted by its short hash': (mergeCommit) => {
+      repo.commit('a', '', `Undo\n\nThis reverts commit ${mergeCommit.slice(0, 8)} (Add a (#12), 2026-01-02).`)
+      return undefined
+    },
+  }
+  it.each(Object.entries(notProven))('proves nothing by %s', async (_, arrange) => {
+    const mergeCommit = squashEdited()
+    await said({ headSha: repo.sha('work'), mergeCommit, ...arrange(mergeCommit) })
+    expect(await ask('work', { base: origin() })).toEqual({ value: 'no', own: 2 })
   })
 
-  it('takes nothing away when it cannot be reached, and is not asked about what git has proven', async () => {
-    branchWith('work', ['a', 'a\n'])
-    branchWith('empty')
-    const asked: string[] = []
-    const forge = ({ branch }: BranchQuestion): Promise<undefined> => {
-      asked.push(branch)
-      return Promise.reject(new Error('no network'))
-    }
-    expect(await ask('work', { forge })).toEqual({ value: 'no', own: 1 })
-    expect(await ask('empty', { forge })).toEqual({ value: 'empty' })
-    expect(asked).toEqual(['work'])
+  it('proves nothing without a remote to ask for base, and nothing about a branch that is base itself', async () => {
+    const mergeCommit = squashEdited()
+    await said({ headSha: repo.sha('work'), mergeCommit })
+    await said({ headSha: repo.sha('main'), mergeCommit })
+    expect(await ask('work')).toEqual({ value: 'no', own: 2 })
+    expect(await ask('main', { base: origin() })).toMatchObject({ value: 'cannot-tell', why: { kind: 'own-base' } })
   })
 })
 

@@ -14,16 +14,11 @@ import type { Base } from '../codebases/base-branch.ts'
 import { doubtsAbout } from './base-proof.ts'
 import type { IsolationContext } from '../context.ts'
 import { mapInPairs } from '../map-concurrent.ts'
+import { provenByForge } from './forge.ts'
 import { contentLanded } from './landed-content.ts'
 import { type BranchQuestion, type Inquiry, isItsOwnBase } from './merge-question.ts'
 
-/** Asks the forge about the branch; undefined if it doesn't know. */
-export type Forge = (
-  question: BranchQuestion,
-) => Promise<{ readonly merged: boolean; readonly headSha: string } | undefined>
-
 export type MergedOptions = CallOptions & {
-  readonly forge?: Forge
   /** How far the tips are from base, if already known. */
   readonly positions?: ReadonlyMap<Sha, AheadBehind>
 }
@@ -32,7 +27,8 @@ export type MergedOptions = CallOptions & {
  * Has each branch landed on base, and by which proof? Questions that git can answer for all branches at once are asked
  * once; only branches still open after that cost processes each, and their answers are cached, being facts about
  * commits. Not cached: whether a branch within base's history is empty, which depends on its reflog and can change
- * without the commits (a constant few processes); *cannot tell*; and the forge's answer.
+ * without the commits (a constant few processes); and *cannot tell*. What the forge said before counts; nothing is asked
+ * here.
  */
 export const mergedMany = async (
   context: IsolationContext,
@@ -41,7 +37,7 @@ export const mergedMany = async (
   base: Base,
   options: MergedOptions = {},
 ): Promise<Map<BranchName, Merged>> => {
-  const { signal, forge, positions } = options
+  const { signal, positions } = options
   const repo = { commonDir: toRepoPath(codebase.repoPath) }
   const inquiry: Inquiry = { git: context.git, repo, base, signal, positions }
   const known = await knownAnswers(context, codebase, base)
@@ -60,7 +56,14 @@ export const mergedMany = async (
   const landed = questions.filter(({ branch }) => answers.get(branch)?.value === 'yes')
   const doubts = await doubtsAbout(context, codebase, base, landed, { signal })
   for (const [branch, why] of doubts) answers.set(branch, { value: 'cannot-tell', why })
-  if (forge !== undefined) await askForge(forge, questions, base, answers)
+  const open = others.filter(({ branch }) => isOpen(answers.get(branch)))
+  const proven = await provenByForge(context, inquiry, codebase, open)
+  for (const [branch, answer] of proven) answers.set(branch, answer)
+  const lasting = open.flatMap((question): Found[] => {
+    const answer = proven.get(question.branch)
+    return answer === undefined ? [] : [{ question, answer, lasting: true }]
+  })
+  await keep(context, codebase, base, lasting)
   return answers
 }
 
@@ -160,21 +163,4 @@ const keep = async (
   await store.mergeAnswers.keepOnly(codebase.id, base.sha)
 }
 
-/** Trust the code host only if it merged exactly this commit; a branch with later commits is not merged. */
-const askForge = async (
-  forge: Forge,
-  questions: readonly BranchQuestion[],
-  base: Base,
-  answers: Map<BranchName, Merged>,
-): Promise<void> => {
-  const open = questions.filter(({ branch }) => {
-    const value = answers.get(branch)?.value
-    return value === 'no' || value === 'cannot-tell'
-  })
-  await mapInPairs(open, async (question) => {
-    // If the forge can't be reached, git's answer stays.
-    const said = await forge(question).catch(() => undefined)
-    if (said?.merged !== true || said.headSha !== question.tip) return
-    answers.set(question.branch, { value: 'yes', proof: 'forge', base: base.name, commit: question.tip })
-  })
-}
+const isOpen = (answer: Merged | undefined): boolean => answer?.value === 'no' || answer?.value === 'cannot-tell'

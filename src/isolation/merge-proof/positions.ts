@@ -12,7 +12,7 @@ import { repoOf } from '../codebases/repo-of.ts'
 import type { IsolationContext } from '../context.ts'
 import { broughtTips } from '../provider-of.ts'
 import { questionAbout } from './merge-question.ts'
-import { type Forge, mergedMany } from './merged.ts'
+import { mergedMany } from './merged.ts'
 
 /** How each environment's branch relates to base. */
 export type Positions = {
@@ -26,7 +26,7 @@ export const positionsOf = async (
   context: IsolationContext,
   codebase: Codebase,
   environments: readonly IsolatedEnvironment[],
-  { signal, forge }: CallOptions & { readonly forge?: Forge },
+  { signal }: CallOptions,
 ): Promise<Positions> => {
   const repo = repoOf(codebase)
   let tips: ReadonlyMap<EnvironmentId, Ref> = new Map()
@@ -48,7 +48,7 @@ export const positionsOf = async (
     const asked = questions.map(({ tip }) => tip)
     const positions = await countAll(context, repo, base, asked, signal)
     const known = positions === undefined ? {} : { positions }
-    const merged = await mergedMany(context, codebase, questions, base, { ...known, signal, ...(forge && { forge }) })
+    const merged = await mergedMany(context, codebase, questions, base, { ...known, signal })
     for (const { id, branch } of environments) {
       const problem = problems.get(id)
       if (problem !== undefined) merged.set(branch, unknown(problem))

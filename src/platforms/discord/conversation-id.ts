@@ -14,3 +14,9 @@ export const addressOf = (conversationId: string): ChatAddress => {
     ? { channel: conversationId, parent: undefined }
     : { channel: conversationId.slice(at + 1), parent: conversationId.slice(0, at) }
 }
+
+/** Discord's own ID of a thread; undefined for a channel. */
+export const threadIdOf = (conversationId: string): string | undefined => {
+  const { channel, parent } = addressOf(conversationId)
+  return parent === undefined ? undefined : channel
+}

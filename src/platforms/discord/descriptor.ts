@@ -1,5 +1,6 @@
 import type { PlatformDescriptor } from '../descriptor.ts'
 import { checkDiscord } from './check.ts'
+import { threadIdOf } from './conversation-id.ts'
 import { discordSettings } from './settings.ts'
 
 export const discord: PlatformDescriptor<typeof discordSettings> = {
@@ -14,7 +15,7 @@ export const discord: PlatformDescriptor<typeof discordSettings> = {
       'Mention the bot: @coppice fix this.',
     ],
   },
-  capabilities: { reach: 'server', persistent: false },
+  capabilities: { reach: 'server', persistent: false, threadIdOf },
   isConfigured: ({ botToken }) => botToken !== undefined,
   check: checkDiscord,
   create: async (settings, parts) => (await import('./platform.ts')).createDiscordPlatform(settings, parts),

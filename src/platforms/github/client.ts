@@ -12,6 +12,13 @@ export type Comment = {
   readonly createdAt: string
 }
 
+export type LinkedToIssue = {
+  /** Open pull requests that close it. */
+  readonly pulls: readonly { readonly number: number; readonly branch: string }[]
+  /** Branches created for it (*Development* on the issue's page). */
+  readonly branches: readonly string[]
+}
+
 /** Calls to GitHub. Throws the SDK's errors; `failureOf` interprets them. */
 export type GithubClient = {
   readonly identity: () => Promise<Identity>
@@ -23,13 +30,21 @@ export type GithubClient = {
   readonly pullRequest: (thread: Thread) => Promise<PullRequest>
   /** The issues in the same repository that GitHub says this pull request closes. */
   readonly closingIssues: (thread: Thread) => Promise<number[]>
+  /** What GitHub links to this issue, in the same repository; forks are left out. */
+  readonly linkedToIssue: (thread: Thread) => Promise<LinkedToIssue>
   /** The newest hundred or more, oldest first. */
   readonly newestComments: (thread: Thread, request?: { readonly retries: number }) => Promise<Comment[]>
   readonly createComment: (thread: Thread, body: string) => Promise<number>
   readonly updateComment: (thread: Thread, id: number, body: string) => Promise<void>
 }
 
-export const createClient = (octokits: Octokits): GithubClient => ({
+export type ClientParts = {
+  readonly octokits: Octokits
+  /** For GraphQL queries: the SDK takes each for a write, and lets only one pass per second. */
+  readonly unpaced: Octokits
+}
+
+export const createClient = ({ octokits, unpaced }: ClientParts): GithubClient => ({
   identity: () => octokits.identity(),
   permission: async ({ owner, repo }, username) => {
     const octokit = await octokits.of({ owner, repo })
@@ -46,12 +61,29 @@ export const createClient = (octokits: Octokits): GithubClient => ({
     return pullRequestSchema.parse((await octokit.rest.pulls.get({ owner, repo, pull_number: number })).data)
   },
   closingIssues: async ({ owner, repo, number }) => {
-    const octokit = await octokits.of({ owner, repo })
+    const octokit = await unpaced.of({ owner, repo })
     const answer = closing.parse(await octokit.graphql(CLOSING, { owner, repo, number, request: noRetries }))
     const own = repositoryOf({ owner, repo }).toLowerCase()
     return (answer.repository.pullRequest?.closingIssuesReferences?.nodes ?? [])
       .filter(({ repository }) => repository.nameWithOwner.toLowerCase() === own)
       .map((issue) => issue.number)
+  },
+  linkedToIssue: async ({ owner, repo, number }) => {
+    const octokit = await unpaced.of({ owner, repo })
+    const { repository } = linkedToIssue.parse(
+      await octokit.graphql(LINKED_TO_ISSUE, { owner, repo, number, request: noRetries }),
+    )
+    const own = repositoryOf({ owner, repo }).toLowerCase()
+    const isOwn = (place: { readonly nameWithOwner: string } | null | undefined): boolean =>
+      place?.nameWithOwner.toLowerCase() === own
+    const { closedByPullRequestsReferences: pulls, linkedBranches: branches } = repository.issue ?? {}
+    return {
+      // Without closed ones, GitHub still lists merged ones.
+      pulls: (pulls?.nodes ?? [])
+        .filter(({ state, repository: base, headRepository: head }) => state === 'OPEN' && isOwn(base) && isOwn(head))
+        .map((pull) => ({ number: pull.number, branch: pull.headRefName })),
+      branches: (branches?.nodes ?? []).flatMap(({ ref }) => (ref && isOwn(ref.repository) ? [ref.name] : [])),
+    }
   },
   newestComments: async ({ owner, repo, number }, request) => {
     const octokit = await octokits.of({ owner, repo })
@@ -121,6 +153,45 @@ const closing = z.object({
           .object({
             nodes: z.array(z.object({ number: z.number(), repository: z.object({ nameWithOwner: z.string() }) })),
           })
+          .nullish(),
+      })
+      .nullish(),
+  }),
+})
+
+const LINKED_TO_ISSUE = `query ($owner: String!, $repo: String!, $number: Int!) {
+  repository(owner: $owner, name: $repo) {
+    issue(number: $number) {
+      closedByPullRequestsReferences(first: 20, includeClosedPrs: false) {
+        nodes { number state headRefName repository { nameWithOwner } headRepository { nameWithOwner } }
+      }
+      linkedBranches(first: 20) { nodes { ref { name repository { nameWithOwner } } } }
+    }
+  }
+}`
+
+const place = z.object({ nameWithOwner: z.string() })
+
+const linkedToIssue = z.object({
+  repository: z.object({
+    issue: z
+      .object({
+        closedByPullRequestsReferences: z
+          .object({
+            nodes: z.array(
+              z.object({
+                number: z.number(),
+                state: z.string(),
+                headRefName: z.string(),
+                repository: place,
+                // Null for a deleted fork.
+                headRepository: place.nullish(),
+              }),
+            ),
+          })
+          .nullish(),
+        linkedBranches: z
+          .object({ nodes: z.array(z.object({ ref: z.object({ name: z.string(), repository: place }).nullish() })) })
           .nullish(),
       })
       .nullish(),

@@ -45,6 +45,7 @@ export const createConnectionStatus = (clock: Clock): ConnectionStatus => {
       permission: watched(client.permission),
       pullRequest: watched(client.pullRequest),
       closingIssues: watched(client.closingIssues),
+      linkedToIssue: watched(client.linkedToIssue),
       newestComments: watched(client.newestComments),
       createComment: watched(client.createComment),
       updateComment: watched(client.updateComment),

@@ -9,3 +9,11 @@ export const threadOf = (conversationId: string): Thread | undefined => {
 }
 
 export const repositoryOf = ({ owner, repo }: Pick<Thread, 'owner' | 'repo'>): string => `${owner}/${repo}`
+
+export const numberOf = (conversationId: string): { readonly github: string; readonly number: number } | undefined => {
+  const thread = threadOf(conversationId)
+  return thread && { github: repositoryOf(thread), number: thread.number }
+}
+
+/** How a merge proof names it. */
+export const FORGE = 'GitHub'

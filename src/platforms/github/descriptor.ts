@@ -1,5 +1,6 @@
 import type { PlatformDescriptor } from '../descriptor.ts'
 import { checkGithub } from './check.ts'
+import { numberOf } from './conversation-id.ts'
 import { githubSettings } from './settings.ts'
 
 export const github: PlatformDescriptor<typeof githubSettings> = {
@@ -15,7 +16,7 @@ export const github: PlatformDescriptor<typeof githubSettings> = {
       'Mention the bot in an issue: @<bot> fix this.',
     ],
   },
-  capabilities: { reach: 'repository', persistent: false },
+  capabilities: { reach: 'repository', persistent: false, numberOf },
   /** `GITHUB_TOKEN` alone is for private remotes and doesn't mean a bot. */
   isConfigured: ({ webhookSecret, bot }) => webhookSecret !== undefined || bot !== undefined,
   check: checkGithub,

@@ -37,6 +37,7 @@ describe('a message', () => {
         userId: '5',
         messageId: 'comment:77',
         github: 'acme/app',
+        title: { text: 'Login is broken', own: true },
         hints: { workflowType: 'issue', workflowId: '42' },
         context: expect.stringContaining('> It says 500') as string,
       },
@@ -187,6 +188,47 @@ test.each([
   ['pull_request', { pull_request: { ...pull, merged: true } }, 'acme/app#99'],
 ])('a closed one of %s says which', (event, payload, conversationId) => {
   expect(parse(event, { action: 'closed', ...payload })).toMatchObject({ kind: 'closed', conversationId })
+})
+
+test('a merged pull request says which commit was merged, and into what', () => {
+  const sha = 'a'.repeat(40)
+  const mergeCommit = 'b'.repeat(40)
+  const repo = { full_name: 'acme/app' }
+  const merged = {
+    ...pull,
+    merged: true,
+    merge_commit_sha: mergeCommit,
+    base: { ref: 'main', repo },
+    head: { ref: 'fix', sha, repo: { full_name: 'Acme/App' } },
+  }
+  const mergeIn = (pullRequest: object) => {
+    const parsed = parse('pull_request', { action: 'closed', pull_request: pullRequest })
+    return parsed.kind === 'closed' ? parsed.details.mergedPullRequest : 'not closed'
+  }
+  const event = {
+    forge: 'GitHub',
+    repository: 'acme/app',
+    number: 99,
+    headSha: sha,
+    mergeCommit,
+    baseBranch: 'main',
+    headBranch: 'fix',
+  }
+  expect(mergeIn(merged)).toEqual(event)
+  const { headBranch: _branch, ...withoutBranch } = event
+  expect(mergeIn({ ...merged, head: { ...merged.head, repo: { full_name: 'mallory/app' } } })).toEqual(withoutBranch)
+  expect(mergeIn({ ...merged, head: { ...merged.head, repo: null } })).toEqual(withoutBranch)
+  for (const without of [
+    { merged: false },
+    { merged: null },
+    { merge_commit_sha: null },
+    { merge_commit_sha: 'HEAD' },
+    { head: { ...merged.head, sha: 'fix' } },
+    { base: { repo } },
+    { base: { ref: 'main', repo: { full_name: 'other/app' } } },
+  ]) {
+    expect(mergeIn({ ...merged, ...without })).toBeUndefined()
+  }
 })
 
 test('no text of others can end its own quotation or bring hidden words', () => {

@@ -1,6 +1,7 @@
 import type { IsolationHints } from '../../domain/hints.ts'
-import type { MessageDetails } from '../../domain/message.ts'
-import { conversationIdOf } from './conversation-id.ts'
+import type { MergeEvent, MessageDetails } from '../../domain/message.ts'
+import { isSha, toSha } from '../../domain/names.ts'
+import { conversationIdOf, FORGE } from './conversation-id.ts'
 import { closingIssuesIn } from './links.ts'
 import { isOurs } from './marker.ts'
 import { textForBot } from './mention.ts'
@@ -70,7 +71,7 @@ const readers: Readonly<Record<string, Reader>> = {
   },
   'pull_request.closed': (payload) => {
     const { data } = read.payloads.pull_request.safeParse(payload)
-    return data === undefined ? unreadable : closed(data, data.pull_request)
+    return data === undefined ? unreadable : closed(data, data.pull_request, mergeOf(data))
   },
   'pull_request_review.submitted': (payload, settings) => {
     const { data } = read.payloads.pull_request_review.safeParse(payload)
@@ -174,6 +175,7 @@ const parseRemark = (
       messageId: remark.messageId,
       github: repository.full_name,
       ...(cloneUnknown && repository.clone_url !== undefined && { cloneUrl: repository.clone_url }),
+      title: { text: visible(thread.title).slice(0, 300), own: thread.user?.id === author.id },
       hints: hintsOf(thread, repository.full_name),
       context: `${describeThread({
         kind: thread.pull ? 'pull request' : 'issue',
@@ -218,15 +220,36 @@ export const headHints = ({
   isForkPR: head.repo?.full_name.toLowerCase() !== base.repo.full_name.toLowerCase(),
 })
 
+/** Undefined if it was closed without a merge, or the delivery doesn't say which commits. */
+const mergeOf = ({ repository, pull_request: pull }: read.PullRequestPayload): MergeEvent | undefined => {
+  const { merged, merge_commit_sha: mergeCommit, head, base, number } = pull
+  if (merged !== true || base.ref === undefined || !isSha(mergeCommit ?? '') || !isSha(head.sha)) return undefined
+  if (base.repo.full_name.toLowerCase() !== repository.full_name.toLowerCase()) return undefined
+  return {
+    forge: FORGE,
+    repository: repository.full_name,
+    number,
+    headSha: toSha(head.sha),
+    mergeCommit: toSha(mergeCommit ?? ''),
+    baseBranch: base.ref,
+    ...(!headHints(pull).isForkPR && { headBranch: head.ref }),
+  }
+}
+
 const closed = (
   { repository, sender }: Pick<read.IssuePayload, 'repository' | 'sender'>,
   { id, number, closed_at: at }: Pick<read.IssuePayload['issue'], 'id' | 'number' | 'closed_at'>,
+  mergedPullRequest?: MergeEvent,
 ): Parsed => ({
   kind: 'closed',
   conversationId: conversationIdOf(repository.full_name, number),
   deliveryId: `closed:${id}:${at ?? ''}`,
   writtenAt: Date.parse(at ?? ''),
-  details: { userId: String(sender.id), github: repository.full_name },
+  details: {
+    userId: String(sender.id),
+    github: repository.full_name,
+    ...(mergedPullRequest !== undefined && { mergedPullRequest }),
+  },
 })
 
 const ignored = (reason: string): Parsed => ({ kind: 'ignored', reason })

@@ -34,7 +34,9 @@ const pullRequest = z.object({
   created_at: time,
   closed_at: time,
   head: z.object({ ref: z.string(), sha: z.string(), repo: z.object({ full_name: z.string() }).nullish() }),
-  base: z.object({ repo: z.object({ full_name: z.string() }) }),
+  base: z.object({ ref: z.string().optional(), repo: z.object({ full_name: z.string() }) }),
+  merged: z.boolean().nullish(),
+  merge_commit_sha: z.string().nullish(),
 })
 
 const comment = z.object({ id: z.number(), body, user: writer, created_at: time, performed_via_github_app: viaApp })
@@ -80,6 +82,7 @@ export const anyPayload = z.object({ action: z.string().optional() })
 
 export type Writer = z.infer<typeof user>
 export type PullRequest = z.infer<typeof pullRequest>
+export type PullRequestPayload = z.infer<typeof payloads.pull_request>
 export type IssuePayload = z.infer<typeof payloads.issues>
 
 export { pullRequest as pullRequestSchema }

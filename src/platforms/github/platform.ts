@@ -42,7 +42,13 @@ export const createGithubPlatform = async (
   }
   const webhooks = new Webhooks({ secret })
   const connection = createConnectionStatus(clock)
-  const client = connection.watch(createClient(createOctokits(settings, { log, clock, secrets, timeoutMs, paced })))
+  const sdk = { log, clock, secrets, timeoutMs }
+  const client = connection.watch(
+    createClient({
+      octokits: createOctokits(settings, { ...sdk, paced }),
+      unpaced: createOctokits(settings, { ...sdk, paced: false }),
+    }),
+  )
   const askPermission = createWritePermission({ client, clock, log })
   let self: Identity | undefined
   let bot = settings.bot?.replace(/^@/, '')

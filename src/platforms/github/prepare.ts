@@ -11,21 +11,24 @@ import { headHints } from './parse.ts'
 import { MAX_COMMENTS, withComments } from './thread-context.ts'
 
 export type PrepareParts = {
-  readonly client: Pick<GithubClient, 'pullRequest' | 'closingIssues' | 'newestComments'>
+  readonly client: Pick<GithubClient, 'pullRequest' | 'closingIssues' | 'linkedToIssue' | 'newestComments'>
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** Adds what the delivery lacks: the pull request's current state, the issues it closes, the newest comments. */
+/**
+ * Adds what the delivery lacks: the pull request's current state and the issues it closes, or the issue's pull requests
+ * and branch; and the newest comments.
+ */
 export const prepareMessage = async (
   parts: PrepareParts,
-  { conversationId, details }: Pick<IncomingMessage, 'conversationId' | 'details'>,
+  { conversationId, text, details }: Pick<IncomingMessage, 'conversationId' | 'text' | 'details'>,
 ): Promise<MessageDetails> => {
   const thread = threadOf(conversationId)
   if (thread === undefined) return details
   const { hints, context } = details
   const [now, remarks] = await Promise.all([
-    hints?.workflowType === 'pr' ? pullRequestHints(parts, thread, hints) : hints,
+    currentHints(parts, thread, hints, text),
     context === undefined ? [] : earlierComments(parts, thread, details.messageId),
   ])
   return {
@@ -39,6 +42,52 @@ export const prepareMessage = async (
     }),
   }
 }
+
+const currentHints = async (
+  parts: PrepareParts,
+  thread: Thread,
+  hints: IsolationHints | undefined,
+  text: string,
+): Promise<IsolationHints | undefined> => {
+  switch (hints?.workflowType) {
+    case 'pr':
+      return withSaid(thread, await pullRequestHints(parts, thread, hints), text)
+    case 'issue':
+      return { ...hints, ...(await issueHints(parts, thread)) }
+    default:
+      return hints
+  }
+}
+
+/** An allowed user's own words count like the description: `@coppice rebase this. Fixes #8`. */
+const withSaid = (thread: Thread, hints: IsolationHints, text: string): IsolationHints => {
+  const said = closingIssuesIn(text, repositoryOf(thread), 'stated').filter((number) => number !== thread.number)
+  const linkedIssues = [...new Set([...(hints.linkedIssues ?? []), ...said])]
+  return linkedIssues.length === 0 ? hints : { ...hints, linkedIssues }
+}
+
+/** Optional: an issue is worked on even if GitHub doesn't say what is linked to it. */
+const issueHints = async (
+  { client, clock, log }: PrepareParts,
+  thread: Thread,
+): Promise<Pick<IsolationHints, 'linkedPRs' | 'suggestedBranch'>> => {
+  try {
+    const { pulls, branches } = await client.linkedToIssue(thread)
+    const heads = [...new Set(pulls.map(({ branch }) => branch))]
+    const suggestedBranch = only(heads) ?? only(branches)
+    return {
+      ...(pulls.length > 0 && { linkedPRs: pulls.map(({ number }) => number) }),
+      ...(suggestedBranch !== undefined && { suggestedBranch }),
+    }
+  } catch (error) {
+    const { message } = failureOf(error, clock)
+    log.warn('the pull requests that close an issue could not be read', { number: thread.number, message })
+    return {}
+  }
+}
+
+/** Two are no suggestion. */
+const only = (names: readonly string[]): string | undefined => (names.length === 1 ? names[0] : undefined)
 
 /**
  * A comment's delivery doesn't say where its pull request's head is, and without that the work would get another

@@ -30,3 +30,7 @@ export const githubSettings = {
 } as const satisfies SettingTable
 
 export type GithubSettings = ValuesOf<typeof githubSettings>
+
+/** Enough to ask GitHub something, with or without a bot. */
+export const hasCredentials = ({ token, appId, privateKey }: GithubSettings): boolean =>
+  token !== undefined || (appId !== undefined && privateKey !== undefined)

@@ -94,6 +94,34 @@ describe('what is no such database gets one sentence', () => {
   })
 })
 
+test('rows are in the order in which they were made, however the database returns them', async () => {
+  const archon = await archonOnSqlite(file, 'latest')
+  for (const [id, at] of [
+    ['b', 2],
+    ['c', 1],
+    ['a', 2],
+  ] as const) {
+    const created_at = `2026-01-0${at} 00:00:00`
+    await archon.insert('codebases', { id, name: id, default_cwd: '/x', created_at })
+    await archon.insert('isolation_environments', {
+      id,
+      codebase_id: id,
+      workflow_type: 'issue',
+      workflow_id: id,
+      working_path: '/x',
+      branch_name: id,
+      created_at,
+    })
+    await archon.insert('sessions', { id, ai_assistant_type: 'claude', started_at: created_at })
+    await archon.insert('conversations', { id, platform_type: 'web', platform_conversation_id: id, created_at })
+  }
+  await archon.close()
+  const read = await readArchon({ sqliteFile: file }, scratch)
+  for (const rows of [read.codebases, read.environments, read.sessions, read.conversations]) {
+    expect(rows?.map(({ id }) => id)).toEqual(['c', 'a', 'b'])
+  }
+})
+
 test('columns that are not there are undefined, and odd values are no reason to stop', async () => {
   const database = new DatabaseSync(file)
   database.exec(`create table remote_agent_conversations (id, platform_type, last_activity_at, hidden);

@@ -18,6 +18,11 @@ export type ArchonCodebase = {
   readonly name: string | undefined
   readonly path: string | undefined
   readonly repositoryUrl: string | undefined
+  readonly defaultBranch: string | undefined
+  readonly assistant: string | undefined
+  /** Files of commands it had loaded, relative to its directory. */
+  readonly commandPaths: readonly string[]
+  readonly createdAt: number | undefined
 }
 
 export type ArchonConversation = {
@@ -30,6 +35,7 @@ export type ArchonConversation = {
   readonly isolationEnvIdLegacy: string | undefined
   readonly worktreePath: string | undefined
   readonly isolationProvider: string | undefined
+  readonly assistant: string | undefined
   /** Created by Archon for its own workers; no user writes there. */
   readonly hidden: boolean
   readonly deletedAt: number | undefined
@@ -40,6 +46,7 @@ export type ArchonConversation = {
 }
 
 export type ArchonSession = {
+  readonly id: string | undefined
   readonly conversationId: string | undefined
   readonly agent: string | undefined
   readonly agentSessionId: string | undefined
@@ -58,6 +65,8 @@ export type ArchonEnvironment = {
   readonly status: string | undefined
   /** Raw JSON. */
   readonly metadata: string | undefined
+  readonly createdByPlatform: string | undefined
+  readonly createdAt: number | undefined
 }
 
 export type ArchonTarget = { readonly sqliteFile: string } | { readonly postgresUrl: string }
@@ -72,15 +81,32 @@ export const readArchon = async (target: ArchonTarget, scratch: string): Promise
     const read = await readTables(database)
     if (read.codebases === undefined && read.conversations === undefined) throw notArchon(target)
     return {
-      codebases: (read.codebases ?? []).map(toCodebase),
-      conversations: (read.conversations ?? []).map(toConversation),
-      sessions: (read.sessions ?? []).map(toSession),
-      environments: read.environments?.map(toEnvironment),
+      codebases: inOrder((read.codebases ?? []).map(toCodebase)),
+      conversations: inOrder((read.conversations ?? []).map(toConversation)),
+      sessions: inOrder((read.sessions ?? []).map(toSession)),
+      environments: read.environments && inOrder(read.environments.map(toEnvironment)),
     }
   } finally {
     await database.close()
   }
 }
+
+/**
+ * Oldest first, whatever order the database returns: PostgreSQL's changes with every update. Sorted here, because each
+ * engine compares text in its own way.
+ */
+const inOrder = <Row extends Dated>(rows: readonly Row[]): Row[] =>
+  rows.toSorted((a, b) => timeOf(a) - timeOf(b) || compare(a.id ?? '', b.id ?? '') || compare(textOf(a), textOf(b)))
+
+type Dated = {
+  readonly id: string | undefined
+  readonly createdAt?: number | undefined
+  readonly startedAt?: number | undefined
+}
+
+const timeOf = ({ createdAt, startedAt }: Dated): number => createdAt ?? startedAt ?? 0
+const textOf = (row: Dated): string => JSON.stringify(row)
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 /** Loaded lazily, like the store's own engines. */
 const open = async (target: ArchonTarget, scratch: string): Promise<ArchonDatabase> => {
@@ -94,7 +120,16 @@ const open = async (target: ArchonTarget, scratch: string): Promise<ArchonDataba
 
 /** Every column we read, of any generation; docs/import-archon.md lists which had which. */
 const columnsRead = {
-  codebases: ['id', 'name', 'repository_url', 'default_cwd'],
+  codebases: [
+    'id',
+    'name',
+    'repository_url',
+    'default_cwd',
+    'default_branch',
+    'ai_assistant_type',
+    'commands',
+    'created_at',
+  ],
   conversations: [
     'id',
     'platform_type',
@@ -104,6 +139,7 @@ const columnsRead = {
     'isolation_env_id_legacy',
     'worktree_path',
     'isolation_provider',
+    'ai_assistant_type',
     'hidden',
     'deleted_at',
     'status',
@@ -111,7 +147,7 @@ const columnsRead = {
     'updated_at',
     'created_at',
   ],
-  sessions: ['conversation_id', 'ai_assistant_type', 'assistant_session_id', 'active', 'started_at'],
+  sessions: ['id', 'conversation_id', 'ai_assistant_type', 'assistant_session_id', 'active', 'started_at'],
   environments: [
     'id',
     'codebase_id',
@@ -122,6 +158,8 @@ const columnsRead = {
     'branch_name',
     'status',
     'metadata',
+    'created_by_platform',
+    'created_at',
   ],
 } as const
 
@@ -157,7 +195,25 @@ const toCodebase = (row: ArchonRow): ArchonCodebase => ({
   name: row['name'],
   path: row['default_cwd'],
   repositoryUrl: row['repository_url'],
+  defaultBranch: row['default_branch'],
+  assistant: row['ai_assistant_type'],
+  commandPaths: commandPaths(row['commands']),
+  createdAt: archonTime(row['created_at']),
 })
+
+/** `{ "plan": { "path": ".claude/commands/plan.md" } }` */
+const commandPaths = (json: string | undefined): string[] => {
+  try {
+    const commands: unknown = JSON.parse(json ?? '{}')
+    return Object.values(commands ?? {}).flatMap((command: unknown) =>
+      typeof command === 'object' && command !== null && 'path' in command && typeof command.path === 'string'
+        ? [command.path]
+        : [],
+    )
+  } catch {
+    return []
+  }
+}
 
 const toConversation = (row: ArchonRow): ArchonConversation => ({
   id: row['id'],
@@ -168,6 +224,7 @@ const toConversation = (row: ArchonRow): ArchonConversation => ({
   isolationEnvIdLegacy: row['isolation_env_id_legacy'],
   worktreePath: row['worktree_path'],
   isolationProvider: row['isolation_provider'],
+  assistant: row['ai_assistant_type'],
   hidden: isTrue(row['hidden']),
   deletedAt: archonTime(row['deleted_at']),
   status: row['status'],
@@ -177,6 +234,7 @@ const toConversation = (row: ArchonRow): ArchonConversation => ({
 })
 
 const toSession = (row: ArchonRow): ArchonSession => ({
+  id: row['id'],
   conversationId: row['conversation_id'],
   agent: row['ai_assistant_type'],
   agentSessionId: row['assistant_session_id'],
@@ -194,6 +252,8 @@ const toEnvironment = (row: ArchonRow): ArchonEnvironment => ({
   branch: row['branch_name'],
   status: row['status'],
   metadata: row['metadata'],
+  createdByPlatform: row['created_by_platform'],
+  createdAt: archonTime(row['created_at']),
 })
 
 /** SQLite has 1, PostgreSQL t. */

@@ -9,7 +9,7 @@ import { type Engine, inTransaction } from '../engine.ts'
 import { insertEnvironment } from './insert.ts'
 import { fromRow, isLive, patchColumns } from './rows.ts'
 import { patchedColumns } from '../rows.ts'
-import type { EnvironmentPatch, EnvironmentStore } from '../store.ts'
+import type { EnvironmentPatch, EnvironmentStore } from './store.ts'
 import type { EnvironmentRow, Tables } from '../tables.ts'
 
 export const environmentStore = (db: Kysely<Tables>, engine: Engine): EnvironmentStore => {
@@ -34,13 +34,20 @@ export const environmentStore = (db: Kysely<Tables>, engine: Engine): Environmen
       const rows = await all().where('codebase_id', '=', codebaseId).where(isLive()).execute()
       return rows.map(fromRow).toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
     },
-    unproven: async (codebaseId) => {
-      const rows = await all()
-        .where('codebase_id', '=', codebaseId)
-        .where('trust', 'not in', ['own', 'vouched'])
-        .execute()
+    notOwn: async (codebaseId) => {
+      const rows = await all().where('codebase_id', '=', codebaseId).where('trust', '<>', 'own').execute()
       return rows.map(fromRow)
     },
+    lastRemoved: async (codebaseId, branch) =>
+      found(
+        await all()
+          .where('codebase_id', '=', codebaseId)
+          .where('branch', '=', branch)
+          .where('status', '=', 'removed')
+          .orderBy('created_at', 'desc')
+          .limit(1)
+          .executeTakeFirst(),
+      ),
     update: async (id, patch) => {
       const set = columnsOf(patch)
       if (Object.keys(set).length === 0) return

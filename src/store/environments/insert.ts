@@ -4,7 +4,7 @@ import { AppError } from '../../domain/errors.ts'
 import { lockCodebase } from '../codebases.ts'
 import type { Engine } from '../engine.ts'
 import { isLive, isLiveStatus, toRow } from './rows.ts'
-import type { InsertOutcome } from '../store.ts'
+import type { InsertOutcome } from './store.ts'
 import type { Tables } from '../tables.ts'
 
 /** Inside a transaction. Locks what it decides on, so the result still holds when it is written. */

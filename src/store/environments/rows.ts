@@ -9,7 +9,7 @@ import { type BranchName, type Sha, toCodebaseId, toEnvironmentId } from '../../
 import type { Trust } from '../../domain/trust.ts'
 import type { Work, WorkType } from '../../domain/work.ts'
 import { fromFlag, orNull, orUndefined, toFlag } from '../rows.ts'
-import type { EnvironmentPatch } from '../store.ts'
+import type { EnvironmentPatch } from './store.ts'
 import type { EnvironmentRow } from '../tables.ts'
 
 /**
@@ -35,6 +35,8 @@ export const patchColumns = {
   baseBranch: 'base_branch',
   trust: 'trust',
   vouchedSha: 'vouched_sha',
+  vouchedLog: 'vouched_log',
+  removedTip: 'removed_tip',
 } as const satisfies Record<keyof EnvironmentPatch, keyof EnvironmentRow>
 
 export const toRow = (environment: IsolatedEnvironment): EnvironmentRow => ({
@@ -57,8 +59,11 @@ export const toRow = (environment: IsolatedEnvironment): EnvironmentRow => ({
   base_branch: orNull(environment.baseBranch),
   trust: environment.trust,
   vouched_sha: orNull(environment.vouchedSha),
+  vouched_log: orNull(environment.vouchedLog),
+  removed_tip: orNull(environment.removedTip),
   pr_number: orNull(environment.prNumber),
   pr_branch: orNull(environment.prBranch),
+  persistent: toFlag(environment.persistent === true),
 })
 
 export const fromRow = (row: EnvironmentRow): IsolatedEnvironment => ({
@@ -80,8 +85,11 @@ export const fromRow = (row: EnvironmentRow): IsolatedEnvironment => ({
   baseBranch: orUndefined(row.base_branch),
   trust: toTrust(row.trust),
   ...(row.vouched_sha !== null && { vouchedSha: row.vouched_sha as Sha }),
+  ...(row.vouched_log !== null && { vouchedLog: row.vouched_log }),
+  ...(row.removed_tip !== null && { removedTip: row.removed_tip as Sha }),
   prNumber: orUndefined(row.pr_number),
   prBranch: orUndefined(row.pr_branch),
+  ...(fromFlag(row.persistent) && { persistent: true }),
 })
 
 /** A value unknown to this version proves nothing. */

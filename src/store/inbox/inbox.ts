@@ -4,12 +4,13 @@
  */
 import { type Kysely, sql } from 'kysely'
 import { AppError } from '../../domain/errors.ts'
-import { assertMessageTransition, type MessageState } from '../../domain/message.ts'
+import { assertMessageTransition, type MessageDetails, type MessageState } from '../../domain/message.ts'
 import { type Engine, inTransaction } from '../engine.ts'
 import { claimMessage } from './claim.ts'
 import { distinctKeys, keyList, queuesPerStatement, lockQueues, markFirstReady } from './conversation-queue.ts'
 import { type AcceptedMessage, childColumns, fromRow, holderColumns, toRow } from './rows.ts'
-import type { ConversationKey, InboxStore, MessageHolder } from '../store.ts'
+import { fromJson } from '../rows.ts'
+import type { ConversationKey, InboxStore, MessageHolder, Opening } from '../store.ts'
 import type { InboxRow, Tables } from '../tables.ts'
 
 export const inboxStore = (db: Kysely<Tables>, engine: Engine): InboxStore => {
@@ -66,6 +67,7 @@ export const inboxStore = (db: Kysely<Tables>, engine: Engine): InboxStore => {
       return { waiting: rows[0]?.waiting ?? 0, running: rows[0]?.running ?? 0 }
     },
     pending: (conversations) => pending(db, distinctKeys(conversations)),
+    firstTexts: (conversations) => firstTexts(db, distinctKeys(conversations)),
     ofConversation: async ({ platform, conversationId }, limit) => {
       const rows = await all()
         .where('platform', '=', platform)
@@ -178,6 +180,24 @@ const pending = async (db: Kysely<Tables>, keys: readonly ConversationKey[]): Pr
           and lane in ('turn', 'at-once')
       )`.execute(db)
     for (const { column1, column2 } of rows) found.push({ platform: column1, conversationId: column2 })
+  }
+  return found
+}
+
+const firstTexts = async (db: Kysely<Tables>, keys: readonly ConversationKey[]): Promise<Opening[]> => {
+  const found: Opening[] = []
+  for (let first = 0; first < keys.length; first += queuesPerStatement) {
+    const { rows } = await sql<{ column1: string; column2: string; text: string; details: string }>`
+      select column1, column2, inbox.text, inbox.details from (values ${keyList(keys.slice(first, first + queuesPerStatement))}) as asked
+      join inbox on inbox.seq = (
+        select min(seq) from inbox as earliest
+        where earliest.platform = asked.column1 and earliest.conversation_id = asked.column2
+          and earliest.kind = 'message' and earliest.text not like '/%'
+      )`.execute(db)
+    for (const { column1, column2, text, details } of rows) {
+      const { title } = fromJson(details) as MessageDetails
+      found.push({ platform: column1, conversationId: column2, text, title: title?.text })
+    }
   }
   return found
 }

@@ -24,14 +24,17 @@ type Sweep = {
   readonly mayKeep?: readonly string[]
 }
 
+const fromSpare: Omit<Sweep, 'command'> = {
+  operation: 'create-fresh',
+  options: { settings: { spares: 1 } },
+  arrange: (world) => keepSpares(world.context, world.codebase),
+}
+
 const sweeps: readonly Sweep[] = [
   { command: 'worktree add', operation: 'create-fresh' },
-  {
-    command: 'worktree move',
-    operation: 'create-fresh',
-    options: { settings: { spares: 1 } },
-    arrange: (world) => keepSpares(world.context, world.codebase),
-  },
+  { command: 'reset', operation: 'create-fresh' },
+  { command: 'update-ref', ...fromSpare },
+  { command: 'symbolic-ref', ...fromSpare },
   { command: 'worktree remove', operation: 'remove-forced', arrange: makeDirty, mayKeep: ['issue-5'] },
 ]
 
@@ -45,7 +48,8 @@ const traced = (world: World, command: string, inject: string): { bin: string; l
   const file = world.box.path('strace.log')
   const bin = gitWrapper(
     world,
-    `case " $* " in *" ${command} "*) exec strace -f -q -o '${file}' -e trace=${mutating} ${inject} "$REAL" "$@";; esac
+    // Only the first time: undoing what git left half done may take the same command.
+    `case " $* " in *" ${command} "*) [ -e '${file}' ] || exec strace -f -q -o '${file}' -e trace=${mutating} ${inject} "$REAL" "$@";; esac
 exec "$REAL" "$@"`,
   )
   return { bin, log: () => (existsSync(file) ? readFileSync(file, 'utf8') : '') }

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { makeServerWorld, onEachDatabase, type Said } from '../../helpers/server-process.ts'
+import { makeServerWorld, onDatabase, type Said } from '../../helpers/server-process.ts'
 
 const program = resolve(import.meta.dirname, '../../helpers/acp/agent.ts')
 
@@ -15,21 +15,23 @@ budget: { ${budget} }
 const texts = (said: readonly Said[]): string[] => said.map(({ role, text }) => `${role}: ${text}`)
 const answers = (said: readonly Said[]): number => said.filter(({ role }) => role === 'agent').length
 
-onEachDatabase((database) => {
-  test('at the limit of money a message is kept, commands go on, and a raise runs what was kept, in order', async () => {
+onDatabase('postgres', (database) => {
+  test('at the limit of money a message is kept, over a crash too, commands go on, and a raise runs what was kept, in order; a day has its limits in turns', async () => {
     await using world = makeServerWorld({ env: await database() })
     const traces = world.box.path('traces')
     mkdirSync(traces)
-    writeFileSync(join(world.home, 'config.yaml'), config(traces, 'conversationUsd: 0.3'))
+    writeFileSync(join(world.home, 'config.yaml'), config(traces, 'conversationUsd: 0.3, dayTurns: 5'))
     await world.project()
-    const server = await world.serve()
-    expect(answers(await server.ask('T1', 'one'))).toBe(1)
-    expect(answers(await server.ask('T1', 'two'))).toBe(1)
-    const third = await server.ask('T1', 'three')
+    const killed = await world.serve()
+    expect(answers(await killed.ask('T1', 'one'))).toBe(1)
+    expect(answers(await killed.ask('T1', 'two'))).toBe(1)
+    const third = await killed.ask('T1', 'three')
     expect(texts(third)).toEqual([
       'system: This conversation has spent $0.500; its limit is $0.300. Your message is on hold. To run it, use `/budget raise 2` (or another amount).',
     ])
-    expect(answers(await server.ask('T1', 'four'))).toBe(0)
+    expect(answers(await killed.ask('T1', 'four'))).toBe(0)
+    await killed.stop('SIGKILL')
+    const server = await world.serve()
     expect(texts(await server.ask('T1', '/budget'))[0]).toMatch(
       /Conversation.*\$0\.500, 2 turns \(limit \$0\.300\)[\s\S]*On hold.*2 messages/,
     )
@@ -41,40 +43,14 @@ onEachDatabase((database) => {
     expect(answers(raised)).toBe(1)
     expect(texts(raised).at(-1)).toMatch(/has spent \$0\.750; its limit is \$0\.700/)
     expect(answers(await server.ask('T1', '/budget raise 5'))).toBe(1)
-    const all = await server.messages('T1')
-    expect(answers(all)).toBe(4)
-    await server.stop()
-  })
+    expect(answers(await server.messages('T1'))).toBe(4)
 
-  test('a day has its limits too, in turns, for all conversations together', async () => {
-    await using world = makeServerWorld({
-      config: 'worktrees: { spares: 0 }\nbudget: { dayTurns: 2 }\n',
-      env: { COPPICE_AGENT_COMMAND: 'echo done', ...(await database()) },
-    })
-    await world.project()
-    const server = await world.serve()
-    expect(answers(await server.ask('T1', 'one'))).toBe(1)
-    expect(answers(await server.ask('T2', 'two'))).toBe(1)
+    // All conversations together, in turns: of five none is left.
     expect(texts(await server.ask('T3', 'three')).at(-1)).toMatch(
-      /^system: All conversations together have spent 2 turns today; the daily limit is 2 turns\./,
+      /^system: All conversations together have spent 5 turns today; the daily limit is 5 turns\./,
     )
     expect(answers(await server.ask('T3', '/budget raise 1 turn'))).toBe(1)
-    expect(answers(await server.ask('T1', 'four'))).toBe(0)
+    expect(answers(await server.ask('T2', 'four'))).toBe(0)
     await server.stop()
-  })
-
-  test('what was kept is still there after the server was killed', async () => {
-    await using world = makeServerWorld({
-      config: 'worktrees: { spares: 0 }\nbudget: { conversationTurns: 0 }\n',
-      env: { COPPICE_AGENT_COMMAND: 'cat', ...(await database()) },
-    })
-    await world.project()
-    const server = await world.serve()
-    expect(answers(await server.ask('T1', 'remember me'))).toBe(0)
-    await server.stop('SIGKILL')
-    const again = await world.serve()
-    const raised = await again.ask('T1', '/budget raise 1t')
-    expect(texts(raised)).toContain('agent: remember me')
-    await again.stop()
   })
 })

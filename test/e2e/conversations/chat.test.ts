@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { CliResult } from '../../helpers/cli.ts'
-import { isAlive, makeServerWorld, onEachDatabase, type ServerWorld, until } from '../../helpers/server-process.ts'
+import { isAlive, makeServerWorld, onDatabase, type ServerWorld, until } from '../../helpers/server-process.ts'
 
 type Chat = { conversationId: string; messages: { role: string; text: string; at: string }[] }
 
@@ -13,28 +13,32 @@ const chatJson = async (
   env: Record<string, string>,
   cwd: string,
   ...args: string[]
-): Promise<Chat> => {
-  const { code, out, err } = await world.cliWith(env, cwd, 'chat', '--json', ...args)
+): Promise<Chat> => parsed(await world.cliWith(env, cwd, 'chat', '--json', ...args))
+
+const parsed = ({ code, out, err }: CliResult): Chat => {
   if (code !== 0) throw new Error(`exit code ${code}\n${out}\n${err}`)
   return JSON.parse(out) as Chat
 }
 
-onEachDatabase((database) => {
-  test.each(['without a server', 'through the server'])(
-    'coppice chat %s answers, goes on, and says by its exit code how it went',
-    async (how) => {
+const answersAndGoesOn =
+  (how: 'without a server' | 'through a server that listens on every address'): Parameters<typeof onDatabase>[1] =>
+  (database) => {
+    test(`coppice chat ${how} answers, goes on, and says by its exit code how it went`, async () => {
       await using world = makeServerWorld({ env: { COPPICE_AGENT_COMMAND: agent, ...(await database()) } })
       const repo = await world.project()
-      const server = how === 'through the server' ? await world.serve() : undefined
+      const everywhere = ['--host', '0.0.0.0', '--allow-remote']
+      const server = how === 'without a server' ? undefined : await world.serve({ args: everywhere })
 
       const plain = await world.cli(repo.path, 'chat', 'fix', 'the login')
       expect(plain.code).toBe(0)
-      expect(plain.out).toMatch(/Working in isolated branch `thread-[0-9a-f]{8}`/)
+      expect(plain.out).toMatch(/Working in isolated branch `thread-[0-9a-f]{8}` of `project`/)
       expect(plain.out.match(/heard fix the login/g), 'streamed and not said twice').toHaveLength(1)
       const id = /chat --conversation (cli-\w+)/.exec(plain.out)?.[1] ?? ''
       expect(id).not.toBe('')
+      const json = async (...args: string[]): Promise<Chat> =>
+        parsed(await world.warm({}, repo.path, 'chat', '--json', ...args))
 
-      const second = await chatJson(world, {}, repo.path, '--conversation', id, 'and a test')
+      const second = await json('--conversation', id, 'and a test')
       expect(second.conversationId).toBe(id)
       expect(second.messages[0]?.at).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
       expect(
@@ -45,30 +49,34 @@ onEachDatabase((database) => {
       expect(second.messages[0]?.text).toContain(session)
       expect(second.messages[0]?.text).toContain('heard and a test')
       // Another conversation is another session in another tree.
-      const other = await chatJson(world, {}, repo.path, 'something else')
+      const other = await json('something else')
       expect(other.messages.at(-1)?.text).not.toContain(session)
 
-      const demo = await chatJson(world, {}, repo.path, '--conversation', id, '--agent', 'demo', 'write it down')
+      const demo = await json('--conversation', id, '--agent', 'demo', 'write it down')
       expect(demo.messages.at(-1)?.text).toMatch(/^Done: committed for real\./)
-      const still = await chatJson(world, {}, repo.path, '--conversation', id, 'once more')
+      const still = await json('--conversation', id, 'once more')
       expect(still.messages.at(-1)?.text, 'from now on').toContain('demo agent')
 
-      const command = await world.cli(repo.path, 'chat', '--conversation', id, '/status')
+      const command = await world.warm({}, repo.path, 'chat', '--conversation', id, '/status')
       expect([command.code, command.out]).toEqual([0, expect.stringMatching(/Repository.*`project`/)])
       expect(command.out).not.toContain('Continue with')
       expect(command.out, 'a terminal shows no Markdown').not.toContain('**')
-      const nothing = await world.cli(repo.path, 'chat')
+      const nothing = await world.warm({}, repo.path, 'chat')
       expect(nothing.code).toBe(2)
-      const unknown = await world.cli(repo.path, 'chat', '--agent', 'nobody', 'go on')
+      const unknown = await world.warm({}, repo.path, 'chat', '--agent', 'nobody', 'go on')
       expect(unknown.code, `${unknown.out}${unknown.err}`).not.toBe(0)
       expect(unknown.out + unknown.err).toMatch(/unknown agent "nobody"/i)
-      const outside = await world.cli(world.box.root, 'chat', '--codebase', 'nowhere', 'go on')
+      const outside = await world.warm({}, world.box.root, 'chat', '--codebase', 'nowhere', 'go on')
       expect([outside.code, outside.err]).toEqual([1, expect.stringContaining('nowhere')])
       const stopped = await server?.stop()
       expect(stopped?.code ?? 0).toBe(0)
-    },
-  )
+    })
+  }
 
+onDatabase('postgres', answersAndGoesOn('without a server'))
+onDatabase('sqlite', answersAndGoesOn('through a server that listens on every address'))
+
+onDatabase('sqlite', (database) => {
   test('two coppice chat at once in one conversation, without a server, keep the order and each gets its own answer', async () => {
     await using world = makeServerWorld({ env: await database() })
     const repo = await world.project()

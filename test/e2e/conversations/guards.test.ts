@@ -6,7 +6,7 @@ import { ensureToken } from '../../../src/server/token-file.ts'
 import { makeServerWorld, onEachDatabase, type ServerProcess, textsOf } from '../../helpers/server-process.ts'
 
 describe('the tripwire', () => {
-  test('an agent that writes into the canonical checkout is reported exactly', async () => {
+  test('an agent that writes into the canonical checkout is reported exactly; one that stays in its tree trips nothing', async () => {
     await using world = makeServerWorld()
     const repo = await world.project()
     repo.commit('src/kept.txt', 'kept\n')
@@ -14,7 +14,8 @@ describe('the tripwire', () => {
     // Somebody's own unfinished work was there before, and is not the agent's.
     repo.write('mine.txt', 'unfinished\n')
     const before = repo.sha()
-    const agent = [
+    const staying = 'echo a > a.txt && git add . && git commit -q -m a && rm README && git status --porcelain'
+    const straying = [
       `cd '${repo.path}'`,
       'echo stray > stray.txt',
       'echo more >> README',
@@ -23,8 +24,10 @@ describe('the tripwire', () => {
       'git add committed.txt && git commit -q -m "not here" -- committed.txt',
       'echo done',
     ].join('\n')
+    const agent = `if [ "$(cat)" = stay ]; then ${staying}; exit; fi\n${straying}`
     const server = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent } })
-    const said = await server.ask('somebody', 'go on')
+    expect((await server.ask('tidy', 'stay')).map(({ role }) => role)).toEqual(['system', 'agent'])
+    const said = await server.ask('somebody', 'stray')
     expect(said.map(({ role }) => role)).toEqual(['system', 'agent', 'system'])
     const [first, ...lines] = said[2]?.text.split('\n') ?? []
     expect(first).toBe(`The shared checkout at \`${repo.path}\` changed during the run (by the agent or someone else):`)
@@ -37,15 +40,6 @@ describe('the tripwire', () => {
         '- reset to committed content `committed.txt`',
       ].toSorted(),
     )
-  })
-
-  test('an agent that stays in its tree trips nothing, whatever it does there', async () => {
-    await using world = makeServerWorld()
-    const repo = await world.project()
-    repo.write('mine.txt', 'unfinished\n')
-    const agent = 'echo a > a.txt && git add . && git commit -q -m a && rm README && git status --porcelain'
-    const server = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent } })
-    expect((await server.ask('somebody', 'go on')).map(({ role }) => role)).toEqual(['system', 'agent'])
   })
 })
 

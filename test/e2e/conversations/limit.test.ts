@@ -5,8 +5,9 @@ import type { EnvironmentJson } from '../../helpers/cli.ts'
 import type { TestRepo } from '../../helpers/repo.ts'
 import { makeServerWorld, onEachDatabase } from '../../helpers/server-process.ts'
 
-const LIMIT = 25
-const CONVERSATIONS = 40
+/** More at once than the ten connections to PostgreSQL, and than are worked on by default. */
+const CONVERSATIONS = 16
+const LIMIT = 11
 
 /** Files with their bytes, HEAD, index and branches that are not an environment's: what must not change. */
 const checkoutOf = (repo: TestRepo): unknown => ({
@@ -24,8 +25,8 @@ const checkoutOf = (repo: TestRepo): unknown => ({
 
 onEachDatabase((database, name) => {
   // As many as are worked on by default, and all at once where that is more than there are connections.
-  test.each(name === 'sqlite' ? [10] : [40])(
-    '40 messages at once with a limit of 25 and %i conversations at a time: 25 environments, 15 refusals that help, nothing in the shared checkout',
+  test.each(name === 'sqlite' ? [10] : [CONVERSATIONS])(
+    '16 messages at once with a limit of 11 and %i conversations at a time: 11 environments, 5 refusals that help, nothing in the shared checkout',
     async (concurrent) => {
       await using world = makeServerWorld({
         env: {
@@ -50,9 +51,10 @@ onEachDatabase((database, name) => {
         expect(said.map(({ text }) => text)).toEqual([
           'go on',
           [
-            'You have 25 active worktrees for **project** (limit reached).',
-            ' 0 merged (can be removed)   0 stale (no activity in 14+ days)   25 active',
-            ' /worktree cleanup merged · /worktree cleanup stale · /worktree list · /worktree remove <name>',
+            'You have 11 active worktrees for **project** (limit reached).',
+            ' 0 merged   0 stale (no activity in 14+ days)   11 active',
+            ' `/worktree list` · `/worktree remove <name>`',
+            ' Nothing was run. Remove a worktree, then send your message again.',
           ].join('\n'),
         ])
       }

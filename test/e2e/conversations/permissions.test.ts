@@ -32,22 +32,26 @@ ${config}`,
   return { world, traces }
 }
 
-test('what an agent asks goes to its thread, and /allow and /deny are the answers, beside the run', async () => {
+const timesHeard = async (server: ServerProcess, conversation: string, text: string): Promise<number> =>
+  (await server.messages(conversation)).filter((said) => said.text.includes(text)).length
+
+const isHeard = (server: ServerProcess, conversation: string, text: string, times = 1): Promise<true> =>
+  until(`${conversation} hears "${text}" ${times} times`, async () =>
+    (await timesHeard(server, conversation, text)) === times ? true : undefined,
+  )
+
+test('what an agent asks goes to its thread: /allow, /deny and /stop answer, waiting takes no place, and after a crash it is asked again', async () => {
   const { world, traces } = await asking()
   await using _ = world
-  const server = await world.serve()
-  const heard = async (text: string): Promise<void> => {
-    while (!(await server.messages('T1')).some((said) => said.text.includes(text))) {
-      await new Promise((done) => setTimeout(done, 20))
-    }
-  }
+  const env = { MAX_CONCURRENT_CONVERSATIONS: '3' }
+  const server = await world.serve({ env })
   expect((await server.ask('T1', '/allow')).at(-1)?.text).toBe('No pending permission request.')
   await server.say('T1', 'go on')
-  await heard('`tester` asks for permission: npm test')
+  await isHeard(server, 'T1', '`tester` asks for permission: npm test')
   // Another thread cannot answer for this one.
   await server.say('T2', '/allow')
   await server.say('T1', '/allow')
-  await heard('`tester` asks for permission: rm -rf build')
+  await isHeard(server, 'T1', '`tester` asks for permission: rm -rf build')
   await server.say('T1', '/deny')
   await server.quiet()
   const answers = readFileSync(join(traces, 'answers'), 'utf8').trim().split('\n')
@@ -57,78 +61,49 @@ test('what an agent asks goes to its thread, and /allow and /deny are the answer
   ])
   const said = (await server.messages('T1')).map(({ text }) => text)
   expect(said).toEqual(expect.arrayContaining(['Allowed once.', 'Denied.', 'asked']))
-  await server.stop()
-})
 
-test('/stop ends an agent that waits for an answer', async () => {
-  const { world } = await asking()
-  await using _ = world
-  const server = await world.serve()
-  await server.say('T1', 'go on')
-  while (!(await server.messages('T1')).some(({ text }) => text.includes('asks for permission'))) {
-    await new Promise((done) => setTimeout(done, 20))
-  }
-  await server.ask('T1', '/stop')
-  expect((await server.messages('T1')).map(({ text }) => text).join('\n')).toContain('Stopped')
-  await server.stop()
-})
-
-const timesHeard = async (server: ServerProcess, conversation: string, text: string): Promise<number> =>
-  (await server.messages(conversation)).filter((said) => said.text.includes(text)).length
-
-test('ten conversations wait for an answer: the eleventh is worked on, and after a crash each question is asked again', async () => {
-  const { world } = await asking()
-  await using _ = world
-  const server = await world.serve()
-  const names = Array.from({ length: 10 }, (_, n) => `T${n}`)
+  // As many wait as are worked on at once: the next one is worked on all the same.
+  const waiting = ['W1', 'W2', 'W3']
   const asked = async (of: ServerProcess, times: number): Promise<void> => {
-    for (const name of names) {
-      await until(`${name} is asked ${times} times`, async () =>
-        (await timesHeard(of, name, 'asks for permission: npm test')) === times ? true : undefined,
-      )
-    }
+    for (const name of waiting) await isHeard(of, name, 'asks for permission: npm test', times)
   }
-  await Promise.all(names.map((name) => server.say(name, 'go on')))
+  await Promise.all(waiting.map((name) => server.say(name, 'go on')))
   await asked(server, 1)
-  await server.say('eleventh', '/agent demo')
-  await server.say('eleventh', 'work')
-  await until('the eleventh is worked on', async () =>
-    (await timesHeard(server, 'eleventh', 'Done: committed for real.')) === 1 ? true : undefined,
-  )
+  await server.say('fourth', '/agent demo')
+  await server.say('fourth', 'work')
+  await isHeard(server, 'fourth', 'Done: committed for real.')
   await server.stop('SIGKILL')
-  const next = await world.serve()
+
+  const next = await world.serve({ env })
   await asked(next, 2)
-  await next.say('T0', '/allow')
-  await until('the next question of the same run', async () =>
-    (await timesHeard(next, 'T0', 'asks for permission: rm -rf build')) === 1 ? true : undefined,
-  )
+  await next.say('W1', '/allow')
+  await isHeard(next, 'W1', 'asks for permission: rm -rf build')
+  await next.say('W2', '/stop')
+  await isHeard(next, 'W2', 'Stopped. The work so far is in the worktree.')
   // Nothing is there to wait for: the agents that wait are put back.
   const ended = await next.stop()
-  expect(ended.out).toContain('10 unfinished messages will run again on the next start.')
+  expect(ended.out).toContain('2 unfinished messages will run again on the next start.')
 })
 
-test('an agent that never ends is ended at limits.runMinutes with all that it started, and the thread says how to continue', async () => {
+test('an agent or a setup command that never ends is ended at limits.runMinutes with all that it started, and the thread says how to continue', async () => {
   const { world, traces } = await asking('hangs', 'limits: { runMinutes: 0.1 }\n')
   await using _ = world
-  const server = await world.serve()
-  const said = await server.ask('T1', 'go on')
-  expect(said.at(-1)?.text).toMatch(/^Stopped: the run reached its limit of 0\.1 minutes\./)
-  const pids = readFileSync(join(traces, 'pids'), 'utf8').trim().split('\n').map(Number)
-  expect(pids.filter(isAlive)).toEqual([])
-  await server.say('T1', '/agent demo')
-  expect((await server.ask('T1', 'continue')).map(({ text }) => text).join()).toContain('Done: committed for real.')
-})
-
-test('a setup command that never ends is ended at the limit, before there is an agent', async () => {
-  const { world, traces } = await asking('asks', 'limits: { runMinutes: 0.1 }\n')
-  await using _ = world
   const repo = await world.project('other')
-  const pid = join(traces, 'setup-pid')
-  repo.commit('.coppice/config.yaml', `worktree:\n  setup: echo $$ > '${pid}'; while :; do sleep 0.1; done\n`)
+  const setup = join(traces, 'setup-pid')
+  repo.commit('.coppice/config.yaml', `worktree:\n  setup: echo $$ > '${setup}'; while :; do sleep 0.1; done\n`)
   repo.git('push', '-q')
   expect((await world.cli(repo.path, 'codebase', 'trust', 'other')).code).toBe(0)
   const server = await world.serve()
-  const said = await server.ask('T1', 'go on', { codebase: 'other' })
-  expect(said.map(({ text }) => text).join('\n')).toContain('Stopped: the run reached its limit of 0.1 minutes')
-  expect(existsSync(pid) && isAlive(Number(readFileSync(pid, 'utf8')))).toBe(false)
+  await server.say('T1', 'go on', { codebase: 'project' })
+  await server.say('T2', 'go on', { codebase: 'other' })
+  await server.quiet()
+  expect((await server.messages('T1')).at(-1)?.text).toMatch(/^Stopped: the run reached its limit of 0\.1 minutes\./)
+  const pids = readFileSync(join(traces, 'pids'), 'utf8').trim().split('\n').map(Number)
+  expect(pids.filter(isAlive)).toEqual([])
+  // Before there was an agent.
+  const second = (await server.messages('T2')).map(({ text }) => text)
+  expect(second.join('\n')).toContain('Stopped: the run reached its limit of 0.1 minutes')
+  expect(existsSync(setup) && isAlive(Number(readFileSync(setup, 'utf8')))).toBe(false)
+  await server.say('T1', '/agent demo')
+  expect((await server.ask('T1', 'continue')).map(({ text }) => text).join()).toContain('Done: committed for real.')
 })

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { cgroupsOf } from '../../helpers/cgroups.ts'
-import { isAlive, makeServerWorld, onEachDatabase, textsOf, until } from '../../helpers/server-process.ts'
+import { isAlive, makeServerWorld, onDatabase, textsOf, until } from '../../helpers/server-process.ts'
 import { untilSleeps } from '../../helpers/shell.ts'
 
 /** Shell: a child without parent, session or environment of the run, whose pid is in the file. */
@@ -12,7 +12,7 @@ const escaped = (file: string): string =>
 
 const pidIn = (file: string): number => Number(readFileSync(file, 'utf8'))
 
-onEachDatabase((database) => {
+onDatabase('postgres', (database) => {
   test('SIGTERM in the middle of a run: nothing more is accepted, the run finishes and is answered', async () => {
     await using world = makeServerWorld({ env: await database() })
     await world.project()
@@ -47,7 +47,9 @@ onEachDatabase((database) => {
     ])
     expect(await next.messages('late'), 'what was refused was not accepted').toEqual([])
   })
+})
 
+onDatabase('sqlite', (database) => {
   test('with a short --grace the run is put back, and answered after the next start as the rerun that it is', async () => {
     await using world = makeServerWorld({ env: await database() })
     await world.project()

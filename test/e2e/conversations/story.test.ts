@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { EnvironmentJson } from '../../helpers/cli.ts'
 import type { TestRepo } from '../../helpers/repo.ts'
-import { makeServerWorld, onEachDatabase, type ServerWorld, textsOf } from '../../helpers/server-process.ts'
+import { makeServerWorld, onDatabase, type ServerWorld, textsOf } from '../../helpers/server-process.ts'
 
 /*
  * The life of one piece of work as its people see it: through the server process, over HTTP, with an agent that is a
@@ -65,7 +65,7 @@ const worktrees = (repo: TestRepo): number =>
 const checkoutOf = (repo: TestRepo): string =>
   [repo.git('status', '--porcelain', '--ignored'), repo.git('symbolic-ref', 'HEAD'), repo.sha('HEAD')].join('\n')
 
-onEachDatabase((database) => {
+onDatabase('postgres', (database) => {
   test('issue 42 gets a tree, PR 99 shares it, the issue closes, the PR is squash-merged and closes, restore brings it back', async () => {
     await using world = makeServerWorld({ env: { COPPICE_AGENT_COMMAND: agent, ...(await database()) } })
     const repo = await setUp(world)
@@ -76,7 +76,7 @@ onEachDatabase((database) => {
       hints: { workflowType: 'issue', workflowId: '42' },
     })
     expect(opened.map(({ role }) => role)).toEqual(['system', 'agent'])
-    expect(opened[0]?.text).toBe('Working in isolated branch `issue-42`')
+    expect(opened[0]?.text).toBe('Working in isolated branch `issue-42` of `project`')
     expect(opened[1]?.text).toMatch(/^Wrote it down on issue-42 in session /)
     const [tree] = await listed(world, repo)
     expect(tree).toMatchObject({
@@ -101,9 +101,10 @@ onEachDatabase((database) => {
         linkedIssues: [42],
       },
     })
-    expect(textsOf(review).slice(0, 2)).toEqual([
-      'Working in isolated branch `issue-42`',
+    expect(textsOf(review)[0]?.split('\n\n')).toEqual([
+      'Working in isolated branch `issue-42` of `project`',
       'Reusing worktree from issue #42',
+      expect.stringMatching(/^Reviewing PR at commit `[0-9a-f]{7}` \(branch: `issue-42`\)$/),
     ])
     expect(readFileSync(join(path, 'notes.txt'), 'utf8')).toBe('Fix the login\nRename the variable\n')
     const [shared, ...more] = await listed(world, repo)
@@ -144,7 +145,9 @@ onEachDatabase((database) => {
     expect(checkoutOf(repo)).toBe(checkout)
     expect((await server.stop()).code).toBe(0)
   })
+})
 
+onDatabase('sqlite', (database) => {
   test('a chat thread linked in by /worktree link shares the tree of issue 42 until the end', async () => {
     await using world = makeServerWorld({ env: { COPPICE_AGENT_COMMAND: agent, ...(await database()) } })
     const repo = await setUp(world)
@@ -156,7 +159,7 @@ onEachDatabase((database) => {
     const path = tree?.path ?? ''
     expect(textsOf(await server.ask('C123:1712.34', '/worktree link issue-42'))).toEqual([
       [
-        'Linked this conversation to `issue-42`. It now works there.',
+        'Linked this conversation to `issue-42` of `project`. It now works there.',
         'Shared by test:acme/app#42, test:C123:1712.34.',
       ].join('\n'),
     ])

@@ -25,14 +25,13 @@ beforeEach(async () => {
 })
 afterEach(() => discord.close())
 
-const makeWorld = (more: Record<string, string> = {}): ServerWorld =>
+const makeWorld = (): ServerWorld =>
   makeServerWorld({
     env: {
       COPPICE_AGENT_COMMAND: agent,
       DISCORD_BOT_TOKEN: discord.token,
       DISCORD_ALLOWED_USERS: alice.id,
       DISCORD_API_URL: discord.apiUrl,
-      ...more,
     },
   })
 
@@ -45,7 +44,7 @@ const said = (channel: string, count: number): Promise<string[]> =>
 const branchOf = (conversationId: string): string =>
   `thread-${createHash('sha256').update(conversationId).digest('hex').slice(0, 8)}`
 
-test('a mention gets a thread and an isolated branch, the thread goes on over a crash, and ends when it is deleted', async () => {
+test('a mention gets a thread and an isolated branch, the thread goes on over a crash with every reply once, and ends when it is deleted', async () => {
   await using world = makeWorld()
   const repo = await world.project()
   const checkout = repo.git('status', '--porcelain', '--branch')
@@ -54,15 +53,31 @@ test('a mention gets a thread and an isolated branch, the thread goes on over a 
   discord.say('@coppice delete everything', { by: mallory })
   const { id } = discord.say('@coppice Fix the login')
   const branch = branchOf(`${discord.general.id}:${id}`)
-  expect(await said(id, 2)).toEqual([`Working in isolated branch \`${branch}\``, `Wrote it down on ${branch}`])
+  expect(await said(id, 2)).toEqual([
+    `Working in isolated branch \`${branch}\` of \`project\``,
+    `Wrote it down on ${branch}`,
+  ])
   expect(discord.state.channels.get(id)).toMatchObject({ name: 'Fix the login', parent_id: discord.general.id })
   const [tree] = await world.json<EnvironmentJson[]>(repo.path, 'worktree', 'list')
   expect(tree).toMatchObject({ branch, status: 'active' })
   const path = tree?.path ?? ''
 
-  // What is said while the server is dead is heard by the next one only if it is said to that one.
+  // A reply that could not be delivered when the server was killed arrives after the next start, once.
+  discord.rest.fail = ({ method, path: called }) =>
+    method === 'POST' && called.endsWith('/messages') ? { how: 'lost' } : undefined
+  const { id: lost } = discord.say('@coppice Fix the search')
+  await until('a reply was tried', async () => discord.saidIn(lost)[0])
   await first.stop('SIGKILL')
+  discord.rest.fail = () => undefined
   const second = await world.serve()
+  await second.quiet()
+  const lostBranch = branchOf(`${discord.general.id}:${lost}`)
+  expect(discord.saidIn(lost)).toEqual([
+    `Working in isolated branch \`${lostBranch}\` of \`project\``,
+    `Wrote it down on ${lostBranch}`,
+  ])
+
+  // What is said while the server is dead is heard by the next one only if it is said to that one.
   discord.say('@coppice And the logout', { in: id })
   expect((await said(id, 3)).slice(2)).toEqual([`Wrote it down on ${branch}`])
   expect(readFileSync(join(path, 'notes.txt'), 'utf8')).toBe('Fix the login\nAnd the logout\n')
@@ -80,16 +95,25 @@ test('a mention gets a thread and an isolated branch, the thread goes on over a 
   discord.gateway.dispatch('THREAD_DELETE', { id, parent_id: discord.general.id, guild_id: '1', type: 11 })
   await until('the worktree is gone', async () => !existsSync(path) || undefined)
   await second.quiet()
-  expect(await world.json(repo.path, 'worktree', 'list')).toEqual([])
-  expect(repo.git('branch', '--format=%(refname:short)')).toBe('main')
+  const left = await world.json<EnvironmentJson[]>(repo.path, 'worktree', 'list')
+  expect(left.map((one) => one.branch)).toEqual([lostBranch])
+  expect(repo.git('branch', '--format=%(refname:short)').split('\n').toSorted()).toEqual(['main', lostBranch])
   await second.stop()
 })
 
-test('a channel that is bound by a command gives its codebase to its threads', async () => {
-  await using world = makeWorld()
+test('with the settings in the config file, a channel that is bound by a command gives its codebase to its threads', async () => {
+  await using world = makeServerWorld({ env: { COPPICE_AGENT_COMMAND: agent } })
+  writeFileSync(
+    join(world.home, 'config.yaml'),
+    `worktrees:\n  spares: 0\nplatforms:\n  discord:\n    botToken: ${discord.token}\n    allowedUsers: ["${alice.id}"]\n    apiUrl: ${discord.apiUrl}\n`,
+    { mode: 0o600 },
+  )
   await world.project('first')
+  const server = await world.serve()
+  discord.say('hello', { in: '555555555555555555', direct: true })
+  expect((await said('555555555555555555', 2))[1]).toMatch(/^Wrote it down on thread-/)
+
   await world.project('second')
-  await world.serve()
   discord.command('codebase', { options: [{ type: 3, name: 'arguments', value: 'second' }] })
   await said(discord.general.id, 1)
   const { id } = discord.say('@coppice Fix the login')
@@ -97,47 +121,5 @@ test('a channel that is bound by a command gives its codebase to its threads', a
   expect((await said(id, 2))[1]).toBe(`Wrote it down on ${branch}`)
   const list = await world.json<EnvironmentJson[]>(world.box.path('second'), 'worktree', 'list')
   expect(list.map((one) => one.branch)).toEqual([branch])
-})
-
-test('a reply that could not be delivered when the server was killed arrives after the next start, once', async () => {
-  await using world = makeWorld()
-  await world.project()
-  const first = await world.serve()
-  discord.rest.fail = ({ method, path }) =>
-    method === 'POST' && path.endsWith('/messages') ? { how: 'lost' } : undefined
-  const { id } = discord.say('@coppice Fix the login')
-  await until('a reply was tried', async () => discord.saidIn(id)[0])
-  await first.stop('SIGKILL')
-  discord.rest.fail = () => undefined
-  const second = await world.serve()
-  await second.quiet()
-  const branch = branchOf(`${discord.general.id}:${id}`)
-  expect(discord.saidIn(id)).toEqual([`Working in isolated branch \`${branch}\``, `Wrote it down on ${branch}`])
-})
-
-test('with a bad token, or without anybody who may speak, Discord is off in one sentence and the rest runs', async () => {
-  await using world = makeWorld({ DISCORD_BOT_TOKEN: 'another.token' })
-  const server = await world.serve()
-  expect((await server.call('/healthz')).status).toBe(200)
-  const { out, err } = await server.stop()
-  expect(out + err).toContain('discord is off: Discord rejected the bot token; create a new one')
-  expect(out + err).not.toContain('another.token')
-
-  const nobody = await world.serve({ env: { DISCORD_ALLOWED_USERS: '' } })
-  const ended = await nobody.stop()
-  expect(ended.out + ended.err).toContain('discord is off: no allowed users configured')
-})
-
-/** Kept apart from the others: the settings come from the file here. */
-test('the settings can stand in the config file', async () => {
-  await using world = makeServerWorld({ env: { COPPICE_AGENT_COMMAND: agent } })
-  writeFileSync(
-    join(world.home, 'config.yaml'),
-    `worktrees:\n  spares: 0\nplatforms:\n  discord:\n    botToken: ${discord.token}\n    allowedUsers: ["${alice.id}"]\n    apiUrl: ${discord.apiUrl}\n`,
-    { mode: 0o600 },
-  )
-  await world.project()
-  await world.serve()
-  discord.say('hello', { in: '555555555555555555', direct: true })
-  expect((await said('555555555555555555', 2))[1]).toMatch(/^Wrote it down on thread-/)
+  await server.stop()
 })

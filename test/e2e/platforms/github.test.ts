@@ -81,7 +81,10 @@ test('issue, pull request, review, merge: one tree, answered in each thread, gon
     'accepted',
   ])
   await server.quiet()
-  expect(first('acme/app#42')).toEqual(['Working in isolated branch `issue-42`', 'Wrote it down on issue-42'])
+  expect(first('acme/app#42')).toEqual([
+    'Working in isolated branch `issue-42` of `project`',
+    'Wrote it down on issue-42',
+  ])
   const [tree] = await listed(world, repo.path)
   const path = tree?.path ?? ''
   expect(readFileSync(join(path, 'notes.txt'), 'utf8')).toBe('fix the login\n')
@@ -109,9 +112,12 @@ test('issue, pull request, review, merge: one tree, answered in each thread, gon
   await server.quiet()
   expect(await post(server, delivery)).toEqual([200, 'duplicate'])
   expect(first('acme/app#99').slice(1)).toEqual([
-    'Working in isolated branch `issue-42`',
-    'Reusing worktree from issue #42',
+    'Working in isolated branch `issue-42` of `project`',
     'Wrote it down on issue-42',
+  ])
+  expect(double.bodies('acme/app#99')[1]?.split('\n\n').slice(1, 3)).toEqual([
+    'Reusing worktree from issue #42',
+    `Reviewing PR at commit \`${head.sha.slice(0, 7)}\` (branch: \`issue-42\`)`,
   ])
   expect(readFileSync(join(path, 'notes.txt'), 'utf8')).toBe('fix the login\nrename the variable\n')
   const seen = readFileSync(join(world.env['HOME'] ?? '', 'context-seen.txt'), 'utf8')
@@ -165,16 +171,6 @@ test('strangers, programs, forged deliveries and unknown issues leave no trace',
   expect(JSON.stringify(known)).not.toMatch(/#4[34]/)
 })
 
-test('a token that GitHub refuses turns it off with one sentence, and the rest runs', async () => {
-  await using world = makeServerWorld({ env: { COPPICE_AGENT_COMMAND: agent } })
-  await setUp(world)
-  double.trouble = () => ({ status: 401, body: { message: 'Bad credentials' } })
-  const server = await serveWith(world)
-  const platforms = JSON.stringify(await (await server.call('/api/platforms')).json())
-  expect(platforms).toContain('GitHub rejected the credentials')
-  expect((await server.ask('c', '/help')).length).toBe(1)
-})
-
 test('a reply that the process died over is there once', async () => {
   await using world = makeServerWorld({ env: { COPPICE_AGENT_COMMAND: agent } })
   await setUp(world)
@@ -190,5 +186,8 @@ test('a reply that the process died over is there once', async () => {
   double.trouble = undefined
   const again = await serveWith(world)
   await again.quiet()
-  expect(first('acme/app#42')).toEqual(['Working in isolated branch `issue-42`', 'Wrote it down on issue-42'])
+  expect(first('acme/app#42')).toEqual([
+    'Working in isolated branch `issue-42` of `project`',
+    'Wrote it down on issue-42',
+  ])
 })

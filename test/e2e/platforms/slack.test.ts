@@ -63,7 +63,7 @@ test('a mention gets an isolated branch and an answer in its thread; the thread 
   const root = slack.say('C1', 'U1', `${call} Fix the login`)
   await slack.deliver(mentionOf(root, 'Ev1'))
   const first = await answers(slack, root, 2)
-  expect(first[0]).toMatch(/^Working in isolated branch `thread-/)
+  expect(first[0]).toMatch(/^Working in isolated branch `thread-[0-9a-f]{8}` of `project`$/)
   expect(first[1]).toMatch(/^\*Wrote\* it down on `thread-/)
   const [tree, ...none] = await trees(world, repo.path)
   expect(none).toEqual([])
@@ -98,25 +98,6 @@ test('a mention gets an isolated branch and an answer in its thread; the thread 
   expect(slack.messages.filter(({ user }) => user === BOT.user)).toHaveLength(7)
   expect((await server.stop()).code).toBe(0)
   await until('the connection is closed', async () => slack.open() === 0 || undefined)
-})
-
-test('a channel is told once which codebase it is about, and its threads know', async () => {
-  await using slack = await startSlackDouble()
-  await using world = worldWith(slack)
-  await world.project('one')
-  const two = await world.project('two')
-  await world.serve()
-  await slack.opened(1)
-  const unbound = slack.say('C1', 'U1', `${call} Fix the login`)
-  await slack.deliver(mentionOf(unbound, 'Ev1'))
-  expect((await answers(slack, unbound, 1))[0]).toContain('/codebase')
-  const binding = slack.say('C1', 'U1', `${call} /codebase two`)
-  await slack.deliver(mentionOf(binding, 'Ev2'))
-  expect((await answers(slack, binding, 1))[0]).toContain('`two`')
-  const root = slack.say('C1', 'U1', `${call} Fix the login`)
-  await slack.deliver(mentionOf(root, 'Ev3'))
-  await answers(slack, root, 2)
-  expect((await trees(world, two.path)).map(({ conversations }) => conversations)).toEqual([[`slack:C1:${root.ts}`]])
 })
 
 test('events that Slack posts: signed ones are taken once, whatever comes twice or out of order; others are refused', async () => {
@@ -162,10 +143,11 @@ test('Slack fails for a while and the server is killed: every reply arrives, in 
   expect(said).toHaveLength(3)
 })
 
-test('a platform that cannot start is off with one sentence, the others run, and coppice platforms says so', async () => {
+test('a platform that cannot start is off with one sentence, the others run, and coppice platforms says so; a channel is told once which codebase it is about', async () => {
   await using slack = await startSlackDouble()
   await using world = worldWith(slack, { TELEGRAM_BOT_TOKEN: '1:not-to-be-seen' })
-  await world.project()
+  await world.project('one')
+  const two = await world.project('two')
   const before = await world.json<{ server: null; platforms: Shown[] }>(world.box.root, 'platforms')
   expect(before.server).toBeNull()
   expect(before.platforms.find(({ platform }) => platform === 'slack')?.state).toBe('not running')
@@ -195,6 +177,17 @@ test('a platform that cannot start is off with one sentence, the others run, and
   const shown = await world.cli(world.box.root, 'platforms')
   expect(shown.out).toMatch(/slack\s+connected\s+just now\s+just now/)
   expect(shown.out + shown.err).not.toContain('not-to-be-seen')
+
+  const unbound = slack.say('C1', 'U1', `${call} Fix the login`)
+  await slack.deliver(mentionOf(unbound, 'Ev2'))
+  expect((await answers(slack, unbound, 1))[0]).toContain('/codebase')
+  const binding = slack.say('C1', 'U1', `${call} /codebase two`)
+  await slack.deliver(mentionOf(binding, 'Ev3'))
+  expect((await answers(slack, binding, 1))[0]).toContain('`two`')
+  const bound = slack.say('C1', 'U1', `${call} Fix the login`)
+  await slack.deliver(mentionOf(bound, 'Ev4'))
+  await answers(slack, bound, 2)
+  expect((await trees(world, two.path)).map(({ conversations }) => conversations)).toEqual([[`slack:C1:${bound.ts}`]])
   await on.stop()
 })
 

@@ -197,11 +197,15 @@ const app = agent({ name: 'for tests' })
     const sessionId = randomUUID()
     directories.set(sessionId, params.cwd)
     appendFileSync(trace('sessions'), `${sessionId}\n`)
+    writeFileSync(trace(`directory-of-${sessionId}`), params.cwd)
     return { sessionId }
   })
   .onRequest('session/load', async ({ params, client }) => {
     const known = existsSync(trace('sessions')) ? readFileSync(trace('sessions'), 'utf8').split('\n') : []
     if (!known.includes(params.sessionId)) throw RequestError.resourceNotFound(params.sessionId)
+    // As some agents do: a session belongs to the directory that it began in.
+    const began = readFileSync(trace(`directory-of-${params.sessionId}`), 'utf8')
+    if (behaviour === 'stays' && began !== params.cwd) throw RequestError.resourceNotFound(params.sessionId)
     directories.set(params.sessionId, params.cwd)
     await client.notify('session/update', {
       sessionId: params.sessionId,

@@ -3,12 +3,11 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import { isAppError } from '../../../domain/errors.ts'
 import type { BranchName, Sha } from '../../../domain/names.ts'
 import type { RestoreContents, RestorePoint } from '../../../domain/removal/restore-point.ts'
-import { type Doubt, isTrusted, type Trust } from '../../../domain/trust.ts'
+import type { Doubt, Trust } from '../../../domain/trust.ts'
 import { readToken } from '../../../git/admin-dir.ts'
 import { type ReflogEntry, branchReflog, headReflog } from '../../../git/reflog.ts'
 import { lastValue } from '../../../git/config-entries.ts'
-import type { CallOptions, Tree } from '../../../git/door.ts'
-import { isAncestor } from '../../../git/history.ts'
+import type { CallOptions } from '../../../git/door.ts'
 import { commitsOutside } from '../../../git/reachable.ts'
 import { askRemoteRefs } from '../../../git/remote-refs.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
@@ -44,23 +43,29 @@ export const contentTrust = async (
   const elsewhere = await followsElsewhere(context, codebase, content.branch)
   if (elsewhere !== undefined) return unproven(elsewhere)
   const earlier = await lastRemoved(context, codebase, content.branch)
-  // Restarting a work doesn't change its origin, as long as its branch hasn't moved.
-  if (earlier?.environment.trust === 'own' && earlier.tip === content.tip) return own
+  // Restarting a work doesn't change the origin of what it had when it was removed.
+  const before = earlier?.environment.trust === 'own' ? earlier.tip : undefined
+  if (before === content.tip) return own
   const { base } = await baseAndConfig(context, codebase)
   const repo = repoOf(codebase)
   const outside = (known: readonly Sha[]): Promise<Sha[]> =>
     commitsOutside(context.git, repo, content.tip, known, { ...options, limit: mostCommits })
-  const left = await outside([base.sha])
-  if (left.length === 0) return own
+  const all = await outside([base.sha])
+  if (all.length === 0) return own
+  // Only with what it had on top: an older commit may have what a later one removed.
+  const ours = before !== undefined && all.includes(before) ? [base.sha, before] : [base.sha]
+  const left = ours.length === 1 ? all : await outside(ours)
   // A commit made in an untrusted worktree may contain a stranger's work.
-  const wasUntrusted = earlier !== undefined && !isTrusted(earlier.environment.trust)
-  const made = wasUntrusted ? new Set<Sha>() : await madeHere(context, codebase, content)
+  const made =
+    earlier !== undefined && earlier.environment.trust !== 'own'
+      ? new Set<Sha>()
+      : await madeHere(context, codebase, content)
   if (left.length < mostCommits && left.every((sha) => made.has(sha))) return own
   const heads = await remoteHeads(context, codebase, options)
   if (heads === undefined) {
     return unproven({ kind: 'remote-silent', remote: codebase.remote ?? 'a remote', ...foreignIn(left, made) })
   }
-  const rest = await outside([base.sha, ...heads])
+  const rest = await outside([...ours, ...heads])
   if (rest.length < mostCommits && rest.every((sha) => made.has(sha))) return own
   return unproven({ kind: 'foreign-commits', ...foreignIn(rest, made) })
 }
@@ -69,7 +74,7 @@ const own: ContentTrust = { trust: 'own', doubt: undefined }
 const unproven = (doubt: Doubt): ContentTrust => ({ trust: 'unproven', doubt })
 
 /** Branches with more commits of their own aren't walked. */
-const mostCommits = 2_000
+export const mostCommits = 2_000
 
 const foreignIn = (commits: readonly Sha[], made: ReadonlySet<Sha>): { commits: number; first: string } => {
   const foreign = commits.filter((sha) => !made.has(sha))
@@ -95,15 +100,18 @@ const followsElsewhere = async (
   return undefined
 }
 
-/** The newest removed, still restorable environment on this branch. */
+/** The newest removed environment on this branch. Restore points outlive the codebase's registration, rows don't. */
 const lastRemoved = async (
   context: IsolationContext,
   codebase: Codebase,
   branch: BranchName | undefined,
-): Promise<RestoreContents | undefined> => {
+): Promise<Pick<RestoreContents, 'environment' | 'tip'> | undefined> => {
   if (branch === undefined) return undefined
   const points = await restorePointsOf(context, codebase)
-  return points.find(({ contents }) => contents.environment.branch === branch)?.contents
+  const point = points.find(({ contents }) => contents.environment.branch === branch)?.contents
+  const row = await context.store.environments.lastRemoved(codebase.id, branch)
+  if (row === undefined || (point !== undefined && point.environment.createdAt >= row.createdAt)) return point
+  return { environment: row, tip: row.removedTip }
 }
 
 /** The remote's current branch tips; undefined when it doesn't answer, empty without a remote. */
@@ -124,7 +132,8 @@ const remoteHeads = async (
 
 /**
  * Commits made in this repository, according to its reflogs. A branch's reflog doesn't name the worktree, so once there
- * has been an unproven one, only the HEAD reflogs of trusted worktrees count.
+ * has been one that isn't our own, only the HEAD reflogs of our own count. A vouched one isn't: its reflogs also have
+ * what untrusted runs did before.
  */
 const madeHere = async (
   context: IsolationContext,
@@ -134,13 +143,13 @@ const madeHere = async (
   const repo = repoOf(codebase)
   const points = await restorePointsOf(context, codebase)
   const strangers = [
-    ...(await context.store.environments.unproven(codebase.id)),
+    ...(await context.store.environments.notOwn(codebase.id)),
     // These outlive the codebase's registration.
-    ...points.map(({ contents }) => contents.environment).filter(({ trust }) => !isTrusted(trust)),
+    ...points.map(({ contents }) => contents.environment).filter(({ trust }) => trust !== 'own'),
   ]
   const isStrange = strangers.some(({ adminName }) => gitDir !== undefined && adminName === basename(gitDir))
   const logs = [
-    ...(strangers.length > 0 ? await trustedMoves(context, codebase, points, strangers) : []),
+    ...(strangers.length > 0 ? await movesInOwn(context, codebase, points, strangers) : []),
     ...(strangers.length > 0 || branch === undefined ? [] : [await branchReflog(repo, branch)]),
     await headReflog(repo.commonDir),
     ...(gitDir === undefined || isStrange ? [] : [await headReflog(gitDir)]),
@@ -148,50 +157,22 @@ const madeHere = async (
   return commitsIn(logs)
 }
 
-const commitsIn = (logs: readonly (readonly ReflogEntry[])[]): ReadonlySet<Sha> => {
+/** An amended commit counts if what it amends was made here too, so the order matters. */
+export const commitsIn = (logs: readonly (readonly ReflogEntry[])[]): ReadonlySet<Sha> => {
   const made = new Set<Sha>()
   for (const moves of logs) for (const move of moves) if (isCommit(move, made)) made.add(move.to)
   return made
 }
 
-/**
- * Whether a person has vouched for what is checked out: the commit they named, or that commit plus only base and
- * commits made in this worktree. A fast-forward or merge to the pull request's next head doesn't count, no matter who
- * did it. Nor does an older commit: it has what the vouched one removed.
- */
-export const isVouchedCommit = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  tree: Tree,
-  { vouched, head }: { readonly vouched: Sha; readonly head: Sha },
-  options: CallOptions = {},
-): Promise<boolean> => {
-  if (head === vouched) return true
-  if (!(await isAncestor(context.git, tree, vouched, head, options))) return false
-  const { base } = await baseAndConfig(context, codebase)
-  const added = await commitsOutside(context.git, tree, head, [vouched, base.sha], { ...options, limit: mostCommits })
-  const made = commitsIn([movesSince(await headReflog(tree.gitDir), vouched, head)])
-  return added.length < mostCommits && added.every((sha) => made.has(sha))
-}
-
-/** HEAD's moves since it was last at this commit: an untrusted run may have made others before. None if one is missing. */
-const movesSince = (moves: readonly ReflogEntry[], start: Sha, head: Sha): readonly ReflogEntry[] => {
-  const at = moves.findLastIndex(({ to }) => to === start)
-  const since = at < 0 ? [] : moves.slice(at + 1)
-  const isWhole = since.every(({ from }, i) => from === (i === 0 ? start : since[i - 1]?.to))
-  return isWhole && since.at(-1)?.to === head ? since : []
-}
-
-/** HEAD's moves in every trusted worktree, including those that can still be restored. */
-const trustedMoves = async (
+/** HEAD's moves in every worktree of our own, including those that can still be restored. */
+const movesInOwn = async (
   context: Pick<IsolationContext, 'store' | 'host' | 'home'>,
   codebase: Codebase,
   points: readonly RestorePoint[],
   strangers: readonly IsolatedEnvironment[],
 ): Promise<ReflogEntry[][]> => {
   const { store, host } = context
-  const isOurs = (environment: IsolatedEnvironment): boolean =>
-    environment.host === host && isTrusted(environment.trust)
+  const isOurs = (environment: IsolatedEnvironment): boolean => environment.host === host && environment.trust === 'own'
   const live = (await store.environments.live(codebase.id)).filter(isOurs)
   const removed = points
     .filter(({ contents }) => isOurs(contents.environment))

@@ -45,12 +45,12 @@ export const createEnvironment = async (
     begun = await start()
   }
   if ('outcome' in begun) return begun.outcome === 'existing' ? { ...begun, notices: recovered } : begun
-  const { making, made, config } = begun
+  const { creation, made, config } = begun
   try {
     const dressed = await withChild(context, made.entry.id, {}, (onSpawn) =>
       provisionEnvironment(context, {
         codebase,
-        environment: making.environment,
+        environment: creation.environment,
         tree: made.tree,
         config,
         onSpawn,
@@ -58,15 +58,15 @@ export const createEnvironment = async (
       }),
     )
     await context.failpoint('create.dressed')
-    const environment = await activate(making, made)
+    const environment = await activate(creation, made)
     return {
       outcome: 'created',
       environment,
       fromSpare: made.fromSpare,
-      notices: [...recovered, ...making.plan.notices, ...doubtNotice(making), ...dressed.notices],
+      notices: [...recovered, ...creation.plan.notices, ...doubtNotice(creation), ...dressed.notices],
     }
   } catch (error) {
-    throw await undoFailed(making, made, error)
+    throw await undoFailed(creation, made, error)
   }
 }
 
@@ -84,7 +84,7 @@ const assertOutside = ({ repoPath, checkoutPath, name }: Codebase, root: string)
 }
 
 type UnderWay = { readonly outcome: 'under-way'; readonly environment: IsolatedEnvironment }
-type Begun = { readonly making: Creation; readonly made: CreatedTree; readonly config: RepoConfig }
+type Begun = { readonly creation: Creation; readonly made: CreatedTree; readonly config: RepoConfig }
 
 const begin = async (
   context: IsolationContext,
@@ -100,12 +100,12 @@ const begin = async (
     const environment = (await context.store.environments.get(existing.id)) ?? existing
     return { outcome: 'existing', environment: { ...environment, status: 'active' } }
   }
-  const notices = existing === undefined ? [] : await giveWay(context, codebase, existing)
+  const notices = existing === undefined ? [] : await forgetExisting(context, codebase, existing)
   const { config } = request
   const planned = await planCreation(context, request)
   const plan = { ...planned, notices: [...notices, ...planned.notices] }
   const path = await choosePath(context, codebase, root, plan)
-  const making: Creation = {
+  const creation: Creation = {
     context,
     codebase,
     checkout,
@@ -117,8 +117,8 @@ const begin = async (
     useSpare: true,
     signal: request.signal,
   }
-  const made = await createTree(making)
-  if (!('outcome' in made)) return { making, made, config }
+  const made = await createTree(creation)
+  if (!('outcome' in made)) return { creation, made, config }
   if (made.outcome === 'limit') {
     return { outcome: 'limit', active: made.active, limit: context.settings.worktreesPerCodebase }
   }
@@ -128,7 +128,7 @@ const begin = async (
 }
 
 /** Another provider than the current one may have created it. */
-const giveWay = async (
+const forgetExisting = async (
   context: IsolationContext,
   codebase: Codebase,
   missing: IsolatedEnvironment,
@@ -157,7 +157,7 @@ const alreadyThere = (environment: IsolatedEnvironment): Existing | UnderWay =>
 const newEnvironment = (
   context: Pick<IsolationContext, 'clock' | 'ids' | 'host'>,
   { name }: CheckoutKind,
-  { codebase, work, createdBy, base }: CreateRequest,
+  { codebase, work, createdBy, base, persistent }: CreateRequest,
   plan: Plan,
   path: string,
 ): IsolatedEnvironment => ({
@@ -180,4 +180,5 @@ const newEnvironment = (
   trust: plan.trust,
   prNumber: plan.prNumber,
   prBranch: plan.prBranch,
+  ...(persistent === true && { persistent }),
 })

@@ -10,21 +10,6 @@ import type { Sha } from '../../../domain/names.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import { lstat } from 'node:fs/promises'
 import { unlessMissing } from '../../../domain/missing.ts'
-import { resolveCommit, updateRefs } from '../../../git/refs.ts'
-import type { IsolationContext } from '../../context.ts'
-import type { Plan } from './plan.ts'
-
-/** Fast-forwards a local branch that is merely behind its pull request before it is checked out. */
-export const moveForward = async (context: Pick<IsolationContext, 'git'>, plan: Plan): Promise<void> => {
-  if (!plan.fastForward) return
-  const { from, to } = plan.fastForward
-  const moved = await updateRefs(context.git, plan.repo, [{ update: `refs/heads/${plan.branch}`, to, from }], {
-    reason: 'coppice: fast-forward to the pull request',
-  })
-  // Already done when a spare was tried first.
-  if (!moved.ok && (await resolveCommit(context.git, plan.repo, `refs/heads/${plan.branch}`)) === to) return
-  if (!moved.ok) throw new AppError('branch-in-use', `${plan.branch} moved while it was being brought up to date`)
-}
 
 /** Device and inode: a directory created later at the same path has a different inode. */
 export const directoryNumber = async (path: string): Promise<string | undefined> => {

@@ -7,10 +7,11 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import { AppError, toAppError } from '../../../domain/errors.ts'
 import type { LeftOut } from '../../../domain/removal/restore-point.ts'
 import { shellWord } from '../../../domain/text/shell-word.ts'
-import { readAdminDirs, writeToken } from '../../../git/admin-dir.ts'
+import { recordNames, worktreePaths, writeToken } from '../../../git/admin-dir.ts'
 import type { Tree } from '../../../git/door.ts'
 import { upstreamSettings, writeBranchSettings } from '../../../git/upstream.ts'
-import type { InsertOutcome, JournalEntry, Spare } from '../../../store/store.ts'
+import type { InsertOutcome } from '../../../store/environments/store.ts'
+import type { JournalEntry, Spare } from '../../../store/store.ts'
 import { undoOrAbandon } from '../../abandon.ts'
 import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -28,13 +29,13 @@ import { ReasonedError } from '../../../domain/reasoned-error.ts'
  * thrown has already been undone.
  */
 export const createTree = async (
-  making: Creation,
+  creation: Creation,
 ): Promise<CreatedTree | Exclude<InsertOutcome, { outcome: 'inserted' }>> => {
-  const { context, environment, plan, checkout } = making
-  const spare = making.useSpare && checkout.spares ? await claimable(making) : undefined
-  const entry = await intent(making, spare === undefined ? 'adding' : 'taking')
+  const { context, environment, plan, checkout } = creation
+  const spare = creation.useSpare && checkout.spares ? await claimable(creation) : undefined
+  const entry = await intent(creation, spare === undefined ? 'adding' : 'taking')
   const outcome = await context.store.transaction(async (store) => {
-    const inserted = await store.environments.insert(environment, making.limit)
+    const inserted = await store.environments.insert(environment, creation.limit)
     if (inserted.outcome !== 'inserted') return inserted
     await store.journal.begin(entry)
     // In the same transaction, so that a spare is never both free and being moved.
@@ -42,36 +43,36 @@ export const createTree = async (
     return { ...inserted, claimed }
   })
   if (outcome.outcome !== 'inserted') return outcome
-  await context.failpoint(`${making.kind}.intent`)
+  await context.failpoint(`${creation.kind}.intent`)
   try {
-    const taken = outcome.claimed && spare ? await checkout.spares?.take(making, entry, spare) : undefined
-    const tree = taken ?? (await addFresh(making, entry, outcome.claimed))
-    await context.failpoint(`${making.kind}.tree`)
+    const taken = outcome.claimed && spare ? await checkout.spares?.take(creation, entry, spare) : undefined
+    const tree = taken ?? (await addFresh(creation, entry, outcome.claimed))
+    await context.failpoint(`${creation.kind}.tree`)
     // A restore has yet to write files over the checkout.
-    if (making.kind === 'create') await context.store.journal.advance(entry.id, { step: provisioning, child: null })
+    if (creation.kind === 'create') await context.store.journal.advance(entry.id, { step: provisioning, child: null })
     await writeToken(tree.gitDir, environment.id)
-    await context.failpoint(`${making.kind}.token`)
+    await context.failpoint(`${creation.kind}.token`)
     const settings = plan.branchSettings ?? (plan.upstream && upstreamSettings(plan.upstream)) ?? []
     await writeBranchSettings(context.git, tree, plan.branch, settings)
-    await context.failpoint(`${making.kind}.attached`)
+    await context.failpoint(`${creation.kind}.attached`)
     return { tree, entry, fromSpare: taken !== undefined }
   } catch (error) {
     const undone = await undoOrAbandon(context, entry.id, () =>
-      undoCreation(context, making.codebase, checkout.undo, entry.id, 'just-made'),
+      undoCreation(context, creation.codebase, checkout.undo, entry.id, 'just-failed'),
     )
-    throw await withWhereabouts(making, entry.id, undone, explain(error, plan))
+    throw await withWhereabouts(creation, entry.id, undone, explain(error, plan))
   }
 }
 
 /** Undoes a creation that failed after the lock was released. The error to throw says where others' work is. */
-export const undoFailed = async (making: Creation, { entry }: CreatedTree, error: unknown): Promise<unknown> => {
-  const { context, codebase, checkout, kind } = making
+export const undoFailed = async (creation: Creation, { entry }: CreatedTree, error: unknown): Promise<unknown> => {
+  const { context, codebase, checkout, kind } = creation
   const undone = await undoOrAbandon(context, entry.id, () =>
     locked(context, codebase, `undoing a failed ${kind === 'create' ? 'creation' : kind}`, () =>
       undoCreation(context, codebase, checkout.undo, entry.id, 'just-failed'),
     ),
   )
-  return withWhereabouts(making, entry.id, undone, error)
+  return withWhereabouts(creation, entry.id, undone, error)
 }
 
 const withWhereabouts = async (
@@ -161,12 +162,11 @@ export const choosePath = async (
   plan: Plan,
 ): Promise<string> => {
   const candidates = pathCandidates(root, codebase.name, plan.branch)
-  const known = await readAdminDirs(plan.repo.commonDir)
+  // A record whose directory is missing (unmounted?) still claims its path.
+  const recorded = await worktreePaths(plan.repo.commonDir)
   for (const path of candidates) {
     const row = await context.store.environments.liveByPath(context.host, path)
-    // A record whose directory is missing (unmounted?) still claims its path.
-    const recorded = known.some((admin) => admin.worktreePath === path)
-    if (row === undefined && !recorded && !(await exists(path))) return path
+    if (row === undefined && !recorded.includes(path) && !(await exists(path))) return path
   }
   throw new AppError('path-taken', `${candidates[0]} and ${candidates[1]} are both taken`, {
     remedy: 'move what is there away, or choose another branch name',
@@ -185,7 +185,7 @@ const intent = async (
     branch: plan.branch,
     branchCreated: plan.origin === 'created',
     start: plan.at,
-    adminNamesBefore: (await readAdminDirs(plan.repo.commonDir)).map((admin) => admin.name),
+    adminNamesBefore: await recordNames(plan.repo.commonDir),
     spare: undefined,
     directory: undefined,
     trashedFrom: undefined,
@@ -204,8 +204,8 @@ const intent = async (
   }
 }
 
-const addFresh = async (making: Creation, entry: JournalEntry, afterSpare: boolean): Promise<Tree> => {
-  const { context, kind, environment, checkout } = making
+const addFresh = async (creation: Creation, entry: JournalEntry, afterSpare: boolean): Promise<Tree> => {
+  const { context, kind, environment, checkout } = creation
   if (afterSpare) await context.store.journal.advance(entry.id, { step: 'adding', child: null, data: { spare: null } })
   await context.failpoint(`${kind}.adding`)
   // Git fills an existing empty directory. Its inode identifies it as ours even if git is killed.
@@ -213,7 +213,7 @@ const addFresh = async (making: Creation, entry: JournalEntry, afterSpare: boole
   const directory = await directoryNumber(environment.path)
   // Git's record identifies worktrees too.
   if (!checkout.sharesRefs) await context.store.journal.advance(entry.id, { data: { directory } })
-  return withChild(context, entry.id, { directory }, (onSpawn) => checkout.add(making, onSpawn))
+  return withChild(context, entry.id, { directory }, (onSpawn) => checkout.add(creation, onSpawn))
 }
 
 const claimable = async ({ context, codebase, plan }: Creation): Promise<Spare | undefined> => {

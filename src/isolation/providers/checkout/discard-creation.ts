@@ -13,7 +13,7 @@ import type { IsolationContext } from '../../context.ts'
 import { syncDirectory } from '../../durable.ts'
 import { allPass, isUnmounted, stillInUse, type Used } from '../../gates.ts'
 import { managedRoot } from '../../paths.ts'
-import { discardDirectory, findInTrash, giveUp, moveToTrash } from '../../trash/trash.ts'
+import { findInTrash, giveUp, moveToTrash } from '../../trash/trash.ts'
 import { walk } from '../../walk.ts'
 import type { NotUndone, Salvaged } from './kind.ts'
 import { worktreesInside } from './look/repositories-inside.ts'
@@ -186,24 +186,15 @@ const putBack = async (trash: string, path: string): Promise<LeftAlone | undefin
   return undefined
 }
 
-/** Doesn't check again: only for what was made under the lock that we still hold. */
-export const discard = async (
-  context: Pick<IsolationContext, 'host' | 'deleteInBackground'>,
-  entry: JournalEntry,
-  path: string,
-): Promise<Salvaged> => {
-  const root = await rootOf(context, path)
-  if (root !== undefined) context.deleteInBackground([await discardDirectory(root, path, trashId(entry))])
-  return 'nothing'
-}
-
 const rootOf = async ({ host }: Pick<IsolationContext, 'host'>, path: string): Promise<string | undefined> =>
   basename(dirname(path)) === '.spares' ? dirname(dirname(path)) : managedRoot(path, host)
 
 const trashId = ({ environmentId, id }: JournalEntry): string => environmentId ?? id
 
-/** Git creates the directory before filling it: an empty one is nobody's. Else rmdir fails. */
+/** The directory exists before git fills it: an empty one is nobody's. Else rmdir fails. */
 export const removeIfEmpty = async (path: string): Promise<void> => {
-  const names = await readdir(path).catch(() => undefined)
-  if (names?.length === 0) await rmdir(path).catch(() => undefined)
+  if (await isEmptyDirectory(path)) await rmdir(path).catch(() => undefined)
 }
+
+export const isEmptyDirectory = async (path: string): Promise<boolean> =>
+  (await readdir(path).catch(() => undefined))?.length === 0

@@ -4,7 +4,7 @@ import { readHead } from '../../../git/admin-dir.ts'
 import { branchReflog, wasRenamedFrom } from '../../../git/reflog.ts'
 import type { Tree } from '../../../git/door.ts'
 import { readRefs } from '../../../git/refs.ts'
-import type { EnvironmentPatch } from '../../../store/store.ts'
+import type { EnvironmentPatch } from '../../../store/environments/store.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { FollowedRename } from '../../provider.ts'
 

@@ -8,7 +8,7 @@ import type { IsolationHints } from '../../../domain/hints.ts'
 import { type Sha, isSha, toBranchName } from '../../../domain/names.ts'
 import type { HeadNotFollowed } from '../../../domain/notice.ts'
 import { shownPath } from '../../../domain/text/raw-path.ts'
-import type { Work } from '../../../domain/work.ts'
+import { isAboutPullRequest, type Work } from '../../../domain/work.ts'
 import { branchReflog, type ReflogEntry } from '../../../git/reflog.ts'
 import { followReason, hasFilesOf, moveBranch } from '../../../git/checkout.ts'
 import type { CallOptions, Tree } from '../../../git/door.ts'
@@ -42,12 +42,16 @@ export const followPullRequest = async (
   { prSha }: IsolationHints,
   { signal }: CallOptions = {},
 ): Promise<FollowedHead> => {
-  if (!isForPullRequest(environment, work) || prSha === undefined || !isSha(prSha)) return unknown
+  if (!isAboutPullRequest(work) || prSha === undefined || !isSha(prSha)) return unknown
   const presence = await presenceOf(context, codebase, environment)
   if (presence.state !== 'present') return unknown
   const { tree } = presence
-  if ((await headByFiles(tree, environment)) === prSha) return unmoved
-  if (!environment.owned) return { notices: [], current: await hasCommit(context, tree, prSha, { signal }) }
+  const found = await headByFiles(tree, environment)
+  const at = found !== undefined && isSha(found) ? { at: found } : {}
+  // Another work's worktree that this pull request shares.
+  if (!isForPullRequest(environment, work)) return { ...unknown, ...at }
+  if (found === prSha) return { ...unmoved, ...at }
+  if (!environment.owned) return { notices: [], current: await hasCommit(context, tree, prSha, { signal }), ...at }
   const followNow = async (): Promise<FollowedHead> => {
     // Someone may have vouched for it, or removed it, while this waited for the lock.
     const current = await context.store.environments.get(environment.id)
@@ -83,7 +87,7 @@ const follow = async (
   const { git } = context
   const here = await resolveCommit(git, tree, 'HEAD', { signal })
   if (here === undefined) return unknown
-  if (here === target) return unmoved
+  if (here === target) return { ...unmoved, at: here }
   const number = environment.prNumber ?? 0
   const left = (why: HeadNotFollowed): FollowedHead => ({
     notices: [{ kind: 'head-not-followed', prNumber: number, head: target, at: here, why }],
@@ -116,7 +120,11 @@ const follow = async (
   }
   // Still a review without its own commits: it can follow the next rewrite too.
   if (isUntouched) await context.store.environments.update(environment.id, { startSha: target })
-  return { notices: [{ kind: 'head-followed', prNumber: number, how, from: here, to: target }], current: true }
+  return {
+    notices: [{ kind: 'head-followed', prNumber: number, how, from: here, to: target }],
+    current: true,
+    at: target,
+  }
 }
 
 /** Whether its files may be moved at all: the same checks as for a removal. */

@@ -27,10 +27,10 @@ export type Undone =
   | { readonly outcome: 'left'; readonly why: LeftAlone }
 
 /**
- * `just-made`: the lock was held throughout, so it has nobody's work. `just-failed`: it failed in this process, which
- * has awaited its children, but others could work in it meanwhile. `after-crash`: children may still run.
+ * `just-failed`: it failed in this process, which has awaited its children. `after-crash`: children may still run. In
+ * both cases others may have worked in it: the repository's lock keeps nobody out of the directory.
  */
-export type UndoWhen = 'just-made' | 'just-failed' | 'after-crash'
+export type UndoWhen = 'just-failed' | 'after-crash'
 
 /** Why it stays as it is for now. */
 export type NotUndone = { readonly left: LeftAlone }
@@ -39,7 +39,6 @@ export type CreationUndo = {
   readonly codebase: Codebase
   readonly entry: JournalEntry
   readonly data: CreationRecord
-  readonly when: UndoWhen
 }
 
 /** How the kinds of checkout differ when undoing a creation. */
@@ -90,11 +89,11 @@ export type CheckoutKind = {
         /** Removes the row and, in the same transaction, records the directory's new owner. */
         claim(store: Store, spare: Spare, entryId: string): Promise<boolean>
         /** Undefined if the spare can't be used: then create from scratch. */
-        take(making: Creation, entry: JournalEntry, spare: Spare): Promise<Tree | undefined>
+        take(creation: Creation, entry: JournalEntry, spare: Spare): Promise<Tree | undefined>
       }
     | undefined
   /** Git's part of a creation, under the repository's lock, after row and intent. The directory exists and is empty. */
-  add(making: Creation, onSpawn: (identity: ProcessIdentity) => void): Promise<Tree>
+  add(creation: Creation, onSpawn: (identity: ProcessIdentity) => void): Promise<Tree>
   /** Removes the "being created" markers. Returns the fields to store in the row. */
   ready(tree: Tree, environment: IsolatedEnvironment): Promise<{ readonly adminName: string | undefined }>
   readonly undo: UndoSteps

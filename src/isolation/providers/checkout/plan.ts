@@ -1,7 +1,7 @@
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { BranchOrigin, Codebase } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
-import { type BranchName, type Sha, toBranchName } from '../../../domain/names.ts'
+import { type BranchName, isSha, type Sha, toBranchName } from '../../../domain/names.ts'
 import type { Notice } from '../../../domain/notice.ts'
 import type { Doubt, Trust } from '../../../domain/trust.ts'
 import { branchForWork } from '../../../domain/work.ts'
@@ -9,7 +9,7 @@ import { shellWord } from '../../../domain/text/shell-word.ts'
 import { branchCheckedOut } from '../../../git/admin-dir.ts'
 import type { Repo } from '../../../git/door.ts'
 import { isAncestor } from '../../../git/history.ts'
-import { readRefs } from '../../../git/refs.ts'
+import { readRefs, resolveCommit } from '../../../git/refs.ts'
 import type { BranchSettings } from '../../../git/upstream.ts'
 import { contentTrust } from './content-trust.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -91,7 +91,23 @@ const planPullRequest = async (context: IsolationContext, request: CreateRequest
   if (hints.prBranch === undefined || hints.isForkPR === true || work.type === 'review') {
     return planReview(context, request, remote, number)
   }
-  return planOwnBranch(context, request, remote, number, toBranchName(hints.prBranch))
+  const plan = await planOwnBranch(context, request, remote, number, toBranchName(hints.prBranch))
+  return { ...plan, notices: [...plan.notices, ...(await headNotices(context, request, plan))] }
+}
+
+/** Which commit of the pull request is checked out; both, if a local branch has more than the head that was named. */
+const headNotices = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  { codebase, work, hints: { prSha, prBranch } }: CreateRequest,
+  { at, origin, fastForward, notices }: Plan,
+): Promise<Notice[]> => {
+  if (prSha === undefined || !isSha(prSha) || notices.some(({ kind }) => kind === 'branches-diverged')) return []
+  const isLocal = origin === 'existing' && fastForward === undefined && at !== prSha
+  const repo = repoOf(codebase)
+  const isKnown = isLocal && (await resolveCommit(git, repo, prSha)) !== undefined
+  if (!isKnown || !(await isAncestor(git, repo, prSha, at))) return [{ kind: 'reviewing', commit: at, prBranch }]
+  const why = { kind: 'own-commits' } as const
+  return [{ kind: 'head-not-followed', prNumber: Number(work.id), head: prSha, at, why }]
 }
 
 /** PR of the same repository: its own branch with upstream, so that a push updates the PR. */

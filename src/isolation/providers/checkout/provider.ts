@@ -8,6 +8,7 @@ import { detachedCommits } from './look/unreachable.ts'
 type Shared =
   | 'create'
   | 'destroy'
+  | 'whyNotRemovable'
   | 'restore'
   | 'forgetMissing'
   | 'trust'
@@ -24,6 +25,8 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
   create: async (context, request) => (await import('./create.ts')).createEnvironment(context, await kind(), request),
   destroy: async (context, codebase, environment, options) =>
     (await import('./remove.ts')).removeEnvironment(context, await kind(), codebase, environment, options),
+  whyNotRemovable: async (context, codebase, environment, question) =>
+    (await import('./remove.ts')).whyNotRemovable(context, await kind(), codebase, environment, question),
   restore: async (context, codebase, point, lookAgain) =>
     (await import('./restore.ts')).restoreEnvironment(context, await kind(), codebase, point, lookAgain),
   forgetMissing: async (context, codebase, missing) => {

@@ -8,7 +8,7 @@ import type { Tree } from '../../../domain/tree.ts'
 import { updateRefs } from '../../../git/refs.ts'
 import type { Conversation, JournalEntry } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
-import type { RemoveOptions } from '../../provider.ts'
+import type { RemoveOptions } from '../../remove-outcome.ts'
 import { endScripts, endLeftoverGit } from '../../children.ts'
 import { syncDirectory } from '../../durable.ts'
 import { besidePath, followMoves } from '../../moved.ts'
@@ -180,11 +180,11 @@ export const finishRemoval = async (
   await context.failpoint('remove.given-up')
   const branchNote = settled.note ?? note
   const detachedConversations = await context.store.transaction(async (store) => {
-    await store.environments.transition(environment.id, 'removing', 'removed')
+    const saved = (await store.restorePoints.get(entry.id))?.contents
+    await store.environments.transition(environment.id, 'removing', 'removed', { removedTip: saved?.tip })
     await store.environments.dropAliases(environment.id)
     await store.ports.release(environment.id)
     const conversations = await store.conversations.detachEnvironment(environment.id)
-    const leftOut = (await store.restorePoints.get(entry.id))?.contents.leftOut ?? []
     await context.onEnvironmentLost(store, {
       environment,
       how: 'removed',
@@ -193,7 +193,7 @@ export const finishRemoval = async (
       trigger,
       why,
       branch: { deleted: branchDeleted, note: branchNote },
-      leftOut,
+      leftOut: saved?.leftOut ?? [],
     })
     await store.journal.end(entry.id)
     return conversations

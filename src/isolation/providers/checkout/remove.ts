@@ -1,10 +1,12 @@
 import type { RepoConfig } from '../../../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
-import { AppError, toAppError } from '../../../domain/errors.ts'
+import { AppError, isAppError, toAppError } from '../../../domain/errors.ts'
 import { isMissing } from '../../../domain/missing.ts'
 import { type GateAnswer, refusals, cannotTell, no } from '../../../domain/removal/gates.ts'
 import type { EnvironmentId } from '../../../domain/names.ts'
 import type { Notice } from '../../../domain/notice.ts'
+import type { RestorePoint } from '../../../domain/removal/restore-point.ts'
+import { shellWord } from '../../../domain/text/shell-word.ts'
 import { ReasonedError } from '../../../domain/reasoned-error.ts'
 import type { Tree } from '../../../git/door.ts'
 import { freshen } from '../../codebases/base.ts'
@@ -17,8 +19,10 @@ import { keptFilesThatDiffer } from './provision/additions.ts'
 import { freshBase } from '../../codebases/fresh-base.ts'
 import {
   type Inspection,
+  type Judgement,
   type Subject,
   askGates,
+  firstRefusals,
   allPass,
   isUnmounted,
   reasonsIn,
@@ -29,13 +33,20 @@ import { locked } from '../../lock/locked.ts'
 import { followed } from '../../moved.ts'
 import { managedRoot } from '../../paths.ts'
 import { releaseRow } from '../../release.ts'
-import type { Refused, Released, RemoveOptions, RemoveOutcome, Removed } from '../../provider.ts'
+import type {
+  Refused,
+  Released,
+  RemovableQuestion,
+  RemoveOptions,
+  RemoveOutcome,
+  Removed,
+} from '../../remove-outcome.ts'
 import { notKept } from './restore-point/archive.ts'
 import { judgeBranch } from './branch-fate.ts'
 import type { BranchFate } from './fate.ts'
 import type { CheckoutKind } from './kind.ts'
 import { beginRemoval, finishRemoval, recoverRemoval, undoRemoval, whyOf } from './removal-steps.ts'
-import { writeRestorePoint } from './restore-point/restore-point.ts'
+import { type ToSave, writeRestorePoint } from './restore-point/restore-point.ts'
 import { foreignLock, saveMissing } from './save-missing.ts'
 import { leftRunning, runTeardown } from './provision/scripts.ts'
 import { moveToTrash } from '../../trash/trash.ts'
@@ -102,17 +113,47 @@ const remove = async (
     checkout,
     options,
   }
-  const { answers, contents: dirt, notices } = await askGates(context, subject)
+  const judgement = await askGates(context, subject)
+  const { contents: dirt, notices } = judgement
   const fate = await judged
-  const lock = presence.state === 'missing' ? await foreignLock(checkout, codebase, environment) : undefined
-  const byLock: GateAnswer[] = lock === undefined ? [] : [no('not-in-use', { kind: 'lock', reason: lock })]
-  const reasons = refusals([...byLock, ...otherBranch(environment, dirt, options), ...answers], options.force === true)
+  const reasons = await refusalsIn(subject, judgement)
   const leftOut = notKept(dirt?.special ?? [])
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons, notKept: leftOut }
   if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged, leftOut }
   if (presence.state === 'missing') return saveMissing(context, checkout, codebase, environment, fate, options)
   if (presence.state !== 'present' || dirt === undefined) return unanswered(environment)
   return removePresent(context, subject, presence.tree, dirt, fate, [...renamed, ...notices])
+}
+
+/** As `remove` would, but until the first refusal, and without a lock: for a count of what cleanup can remove. */
+export const whyNotRemovable = async (
+  context: IsolationContext,
+  checkout: CheckoutKind,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  { options, config, merged, inside }: RemovableQuestion,
+): Promise<readonly GateAnswer[]> => {
+  const subject: RemovalSubject = {
+    codebase,
+    environment,
+    presence: await checkout.presence(codebase, environment),
+    merged: async () => merged,
+    inspection: inspectionOf(context, checkout, codebase, environment, config),
+    config,
+    checkout,
+    options,
+    inside,
+  }
+  return refusalsIn(subject, await firstRefusals(context, subject))
+}
+
+const refusalsIn = async (
+  { checkout, codebase, environment, presence, options }: RemovalSubject,
+  { answers, contents }: Judgement<Dirt>,
+): Promise<GateAnswer[]> => {
+  const lock = presence.state === 'missing' ? await foreignLock(checkout, codebase, environment) : undefined
+  const byLock: GateAnswer[] = lock === undefined ? [] : [no('not-in-use', { kind: 'lock', reason: lock })]
+  return refusals([...byLock, ...otherBranch(environment, contents, options), ...answers], options.force === true)
 }
 
 type RemovalSubject = Subject<Dirt> & { readonly config: RepoConfig; readonly checkout: CheckoutKind }
@@ -155,7 +196,7 @@ const removePresent = async (
   const entry = await beginRemoval(context, codebase, environment, { root, tree, fate, options })
   try {
     const { dirt, notices: torn } = await afterTeardown(context, subject, tree, seen)
-    const point = await writeRestorePoint(context, { checkout, codebase, environment, tree, dirt, id: entry.id, fate })
+    const point = await save(context, { checkout, codebase, environment, tree, dirt, id: entry.id, fate })
     await context.store.journal.advance(entry.id, { step: 'saved' })
     await context.failpoint('remove.saved')
     const trash = await moveToTrash(root, environment.path, environment.id)
@@ -185,6 +226,20 @@ const removePresent = async (
     throw new AppError('busy', `${environment.branch} was moved or changed while it was being removed`, {
       cause: error,
       remedy: remedy`try again; run ${coppice('worktree list')} to see where it is now`,
+    })
+  }
+}
+
+/** Without a restore point nothing is removed: not even by force, since git's objects may be damaged. */
+const save = async (context: IsolationContext, given: ToSave): Promise<RestorePoint> => {
+  try {
+    return await writeRestorePoint(context, given)
+  } catch (error) {
+    if (!isAppError(error, 'git-failed') || error.remedy !== undefined) throw error
+    const { branch, path } = given.environment
+    throw new AppError('git-failed', `couldn't save ${branch}, so it was not removed: ${error.message}`, {
+      cause: error,
+      remedy: remedy`copy what you need out of ${path}, delete that directory, then run ${coppice(`worktree remove ${shellWord(branch)} --force`)}`,
     })
   }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { type BranchName, branchNameProblem, toBranchName, toEnvironmentId } from '../../../domain/names.ts'
-import type { NameTaken } from '../../../domain/notice.ts'
+import type { NameTaken, Notice } from '../../../domain/notice.ts'
 import { bytesBelow } from '../../../domain/text/raw-path.ts'
 import { deleteTree } from '../../../process/files/delete-tree.ts'
 import type { LeftOut, RestorePoint } from '../../../domain/removal/restore-point.ts'
@@ -17,6 +17,7 @@ import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
 import { prepareRoot } from '../../paths.ts'
+import { workForRestore } from '../../work-for-restore.ts'
 import type { Restored } from '../../provider.ts'
 import { checkoutSettings } from './checkout-settings.ts'
 import { copyTree } from './restore-point/archive.ts'
@@ -53,23 +54,31 @@ export const restoreEnvironment = async (
 ): Promise<Restored> => {
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   const branch = found.contents.environment.branch
-  const { point, making, made } = await locked(context, codebase, `restoring ${branch}`, async () => {
+  const { point, creation, made } = await locked(context, codebase, `restoring ${branch}`, async () => {
     // A removal that held the lock until now may have written a newer point of this work.
-    const newest = await lookAgain()
+    const newest = withClearTrust(await lookAgain())
     return { point: newest, ...(await begin(context, checkout, codebase, newest, root)) }
   })
   try {
     const leftOut = await fill(context, checkout, made.tree, point)
     await context.store.journal.advance(made.entry.id, { step: finishing })
-    await leasePorts(context, making.environment, (await baseAndConfig(context, codebase)).config.ports)
+    await leasePorts(context, creation.environment, (await baseAndConfig(context, codebase)).config.ports)
     await context.failpoint('restore.filled')
     const brought = checkout.sharesRefs ? await bringOwnBranch(context, codebase, point, made.entry.id) : []
-    const environment = await activate(making, made)
+    const environment = await activate(creation, made)
     const lost = [...point.contents.leftOut, ...leftOut].map((left) => ({ kind: 'not-restored', left }) as const)
-    return { environment, notices: [...making.plan.notices, ...brought, ...lost] }
+    return { environment, notices: [...creation.plan.notices, ...brought, ...lost] }
   } catch (error) {
-    throw await undoFailed(making, made, error)
+    throw await undoFailed(creation, made, error)
   }
+}
+
+/** An earlier version didn't record what a vouching covers: then it covers nothing. */
+const withClearTrust = (point: RestorePoint): RestorePoint => {
+  const { trust, vouchedLog } = point.contents.environment
+  if (trust !== 'vouched' || vouchedLog !== undefined) return point
+  const environment: IsolatedEnvironment = { ...point.contents.environment, trust: 'lapsed', vouchedSha: undefined }
+  return { ...point, contents: { ...point.contents, environment } }
 }
 
 const begin = async (
@@ -78,19 +87,23 @@ const begin = async (
   codebase: Codebase,
   point: RestorePoint,
   root: string,
-): Promise<{ making: Creation; made: CreatedTree }> => {
+): Promise<{ creation: Creation; made: CreatedTree }> => {
   if (point.host !== context.host) {
     throw new AppError('restore-failed', 'that worktree was removed on another host, which has its files')
   }
   await assertWhole(context, point)
   const old = point.contents.environment
-  const live = await context.store.environments.liveByWork(codebase.id, old.work)
-  if (live !== undefined) throw occupied(live)
-  const plan = await planRestore(context, codebase, point)
+  const known = await workForRestore(context.store, codebase.id, old)
+  if ('live' in known) throw occupied(known.live)
+  const planned = await planRestore(context, codebase, point)
+  const apart: Notice[] =
+    known.linkedTo === undefined ? [] : [{ kind: 'restored-apart', work: old.work, other: known.linkedTo.branch }]
+  const plan = { ...planned, notices: [...planned.notices, ...apart] }
   const path = await choosePath(context, codebase, root, plan)
   const at = context.clock()
   const environment: IsolatedEnvironment = {
     ...old,
+    work: known.work,
     id: toEnvironmentId(context.ids()),
     host: context.host,
     path,
@@ -105,7 +118,7 @@ const begin = async (
   }
   const limit = context.settings.worktreesPerCodebase
   const { aliases } = point.contents
-  const making: Creation = {
+  const creation: Creation = {
     context,
     codebase,
     checkout,
@@ -119,8 +132,8 @@ const begin = async (
     settings: checkoutSettingsFor(point),
     signal: undefined,
   }
-  const made = await createTree(making)
-  if (!('outcome' in made)) return { making, made }
+  const made = await createTree(creation)
+  if (!('outcome' in made)) return { creation, made }
   throw new AppError(
     'restore-failed',
     made.outcome === 'limit'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Codebase } from '../../../domain/environment.ts'
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { type Sha, isSha } from '../../../domain/names.ts'
 import { bytesBelow, toRaw } from '../../../domain/text/raw-path.ts'
 import { halfDone, readHead } from '../../../git/admin-dir.ts'
@@ -17,6 +17,7 @@ import { copyUntrusted } from '../../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
+import { isAppError } from '../../../domain/errors.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { Dirt } from './look/dirt.ts'
 import { type InnerRepository, repositoriesInside } from './look/repositories-inside.ts'
@@ -51,14 +52,13 @@ export const saveOthersWork = async (
   // One from an interrupted undo may be incomplete or out of date.
   await discardRestorePoint(context, codebase, entry.id)
   if (!isSha(start)) return 'cannot-keep'
-  const environment =
-    entry.environmentId === undefined ? undefined : await context.store.environments.get(entry.environmentId)
+  const environment = await environmentOf(context, entry)
   const isWhole = await checkout.isWhole(tree)
-  const laid = await expectedContent(context, tree, entry, start, { isWhole })
+  const content = await expectedContent(context, tree, entry, start, { isWhole })
   // A restore brings large files from its restore point; a spare is made like our own work.
   const settings =
     entry.data['pointId'] === undefined ? checkoutSettings(environment?.trust ?? 'own') : withoutLargeFiles
-  const dirt = await beyondCheckout(context, checkout, codebase, tree, { start, laid, settings, isWhole })
+  const dirt = await beyondCheckout(context, checkout, codebase, tree, { start, content, settings, isWhole })
   if (dirt === undefined) return 'nothing'
   // A spare isn't an environment, so it can't be restored as one: leave it where it is.
   if (environment === undefined) return 'cannot-keep'
@@ -74,6 +74,13 @@ export const saveOthersWork = async (
   return 'saved'
 }
 
+/** Undefined for a spare. */
+export const environmentOf = async (
+  { store }: Pick<IsolationContext, 'store'>,
+  { environmentId }: JournalEntry,
+): Promise<IsolatedEnvironment | undefined> =>
+  environmentId === undefined ? undefined : store.environments.get(environmentId)
+
 /** Uses a fresh index of the start commit: the tree's own may be half written. */
 const beyondCheckout = (
   context: IsolationContext,
@@ -88,7 +95,7 @@ const beyondCheckout = (
 
 type Expected = {
   readonly start: Sha
-  readonly laid: ExpectedContent
+  readonly content: ExpectedContent
   readonly settings: readonly Setting[]
   /** Git can read the tree. */
   readonly isWhole: boolean
@@ -99,7 +106,7 @@ const compareWith = async (
   checkout: RestorePointSource,
   codebase: Codebase,
   tree: Tree,
-  { indexFile, start, laid, settings, isWhole }: Expected & { readonly indexFile: string },
+  { indexFile, start, content, settings, isWhole }: Expected & { readonly indexFile: string },
 ): Promise<Dirt | undefined> => {
   // Git was killed while writing the record and can't read it, so ask the repository about the directory.
   const asked: Tree = isWhole ? tree : { ...repoOf(codebase), gitDir: codebase.repoPath, path: tree.path }
@@ -110,7 +117,7 @@ const compareWith = async (
     const found: string[] = []
     for (const { bytes, path } of paths) {
       if (await isOurAddition(context, codebase, tree, config, path)) continue
-      if (!(await laid.has(toRaw(bytes)))) found.push(toRaw(bytes))
+      if (!(await content.has(toRaw(bytes)))) found.push(toRaw(bytes))
     }
     return found
   }
@@ -121,25 +128,25 @@ const compareWith = async (
     .filter((path) => !shown.has(path))
   const { changed, edited } = await notOfCheckout(context, asked, tracked, {
     start,
-    laid,
+    content,
     settings,
     changed: await theirs(status.changed),
     converted,
   })
-  const staged = isWhole ? await stagedOnly(context, tree, start, laid) : []
+  const staged = isWhole ? await stagedOnly(context, tree, start, content) : []
   const untracked = await theirs(status.untracked)
   const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
   const gitlinks = tracked.filter(({ mode }) => mode === '160000').map(({ bytes }) => toRaw(bytes))
-  const repositories = await repositoriesOf(context, tree, gitlinks, status, laid)
-  const submodules = await changedSubmodules(context, tree, gitlinks, { laid, settings })
+  const repositories = await repositoriesOf(context, tree, gitlinks, status, content)
+  const submodules = await changedSubmodules(context, tree, gitlinks, { content, settings })
   const head = isWhole ? await resolveCommit(context.git, tree, 'HEAD') : undefined
-  const half = laid.halfDone ? [] : halfDone(tree.gitDir)
-  const named = await namedIn(context, tree, await branchOf(tree), laid.commits, asked)
+  const half = content.halfDone ? [] : halfDone(tree.gitDir)
+  const named = await namedIn(context, tree, await branchOf(tree), content.commits, asked)
   // These were restored from the restore point, which still has them.
-  const objects = laid.halfDone ? [] : [...named.tags.keys(), ...named.others]
+  const objects = content.halfDone ? [] : [...named.tags.keys(), ...named.others]
   const work = repositories.filter((one) => one.work !== undefined)
   const tips = isWhole ? await othersTips(context, checkout, codebase, tree) : []
-  const own = isWhole && !laid.halfDone ? await checkout.ownWork(context, codebase, tree) : []
+  const own = isWhole && !content.halfDone ? await checkout.ownWork(context, codebase, tree) : []
   const found = [
     changed,
     staged,
@@ -154,7 +161,7 @@ const compareWith = async (
     tips,
     own,
   ].some((list) => list.length > 0)
-  if (!found && (head === undefined || laid.commits.includes(head))) return undefined
+  if (!found && (head === undefined || content.commits.includes(head))) return undefined
   await keepIndexReadable(tree, indexFile)
   return {
     headSha: head ?? start,
@@ -186,12 +193,12 @@ export const stagedOnly = async (
   context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   start: Sha,
-  laid: ExpectedContent,
+  content: ExpectedContent,
 ): Promise<string[]> => {
   // Git was killed before writing it; without one, all files look deleted.
   if (!existsSync(join(tree.gitDir, 'index'))) return []
   const changes = await indexChanges(context.git, tree, start)
-  return changes.filter((change) => !laid.staged(change)).map(({ path }) => path)
+  return changes.filter((change) => !content.staged(change)).map(({ path }) => path)
 }
 
 /** Commits in refs that only the checkout has: the repository has every commit it was created with. */
@@ -214,7 +221,7 @@ const notOfCheckout = async (
   context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   tracked: readonly ListedEntry[],
-  { start, laid, settings, changed, converted }: Omit<Expected, 'isWhole'> & Pick<Dirt, 'changed' | 'converted'>,
+  { start, content, settings, changed, converted }: Omit<Expected, 'isWhole'> & Pick<Dirt, 'changed' | 'converted'>,
 ): Promise<{ readonly changed: readonly string[]; readonly edited: readonly string[] }> => {
   const files = new Map(
     tracked.filter(({ mode }) => mode.startsWith('100')).map((entry) => [toRaw(entry.bytes), entry]),
@@ -224,15 +231,22 @@ const notOfCheckout = async (
     const found = await unlessMissing(lstat(bytesBelow(tree.path, path)))
     if (files.has(path) && found?.isFile() === true) compared.push(path)
   }
-  const isSame = laid.isComplete ? sameBytes : isBeginningOf
-  const edits = new Set(await convertedEdits(context, tree, { commit: start, paths: compared, settings, isSame }))
+  const isSame = content.isComplete ? sameBytes : isBeginningOf
+  const comparison = { commit: start, paths: compared, settings, isSame }
+  const edits = new Set(
+    await convertedEdits(context, tree, comparison).catch((error: unknown) => {
+      // A filter that doesn't work any more: what can't be compared is saved.
+      if (isAppError(error, 'git-failed') || isAppError(error, 'timeout')) return compared
+      throw error
+    }),
+  )
   const laidDown = new Set<string>()
   for (const path of compared) {
-    const isAsLaid = !laid.isComplete || (await hasMode(bytesBelow(tree.path, path), files.get(path)))
+    const isAsLaid = !content.isComplete || (await hasMode(bytesBelow(tree.path, path), files.get(path)))
     if (isAsLaid && !edits.has(path)) laidDown.add(path)
   }
   const edited: string[] = []
-  for (const path of converted) if (edits.has(path) && !(await laid.has(path))) edited.push(path)
+  for (const path of converted) if (edits.has(path) && !(await content.has(path))) edited.push(path)
   return { changed: changed.filter((path) => !laidDown.has(path)), edited }
 }
 
@@ -242,7 +256,7 @@ const repositoriesOf = async (
   tree: Tree,
   gitlinks: readonly string[],
   status: Status,
-  laid: ExpectedContent,
+  content: ExpectedContent,
 ): Promise<InnerRepository[]> => {
   const raw = (paths: readonly TreePath[]): string[] => paths.map(({ bytes }) => toRaw(bytes))
   const { repositories } = await repositoriesInside(context, tree, await walk(tree.path, context.clock()), {
@@ -252,7 +266,7 @@ const repositoriesOf = async (
     recordedPath: tree.path,
   })
   const found: InnerRepository[] = []
-  for (const one of repositories) if (!(await laid.has(`${one.path}/`))) found.push(one)
+  for (const one of repositories) if (!(await content.has(`${one.path}/`))) found.push(one)
   return found
 }
 

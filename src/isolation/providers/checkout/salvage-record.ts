@@ -12,7 +12,7 @@ import type { RestorePointSource, Salvaged } from './kind.ts'
 import { expectedContent } from './provision/expected-content.ts'
 import { namedIn } from './restore-point/named-by-record.ts'
 import { writeRestorePoint } from './restore-point/restore-point.ts'
-import { branchOf, stagedOnly } from './salvage-creation.ts'
+import { branchOf, environmentOf, stagedOnly } from './salvage-creation.ts'
 
 /**
  * An interrupted creation's directory was removed, or its disk isn't mounted. Git's record may be all that holds what
@@ -28,8 +28,7 @@ export const saveRecord = async (
 ): Promise<Salvaged> => {
   if (!isSha(start)) return 'cannot-keep'
   if (!(await isBeyondStart(context, tree, entry, start))) return 'nothing'
-  const environment =
-    entry.environmentId === undefined ? undefined : await context.store.environments.get(entry.environmentId)
+  const environment = await environmentOf(context, entry)
   // A spare isn't an environment. And a point written by an interrupted undo has files that may be gone by now.
   if (environment === undefined || (await context.store.restorePoints.get(entry.id)) !== undefined) return 'cannot-keep'
   const tip = (await readRef(context.git, repoOf(codebase), `refs/heads/${environment.branch}`))?.sha
@@ -47,12 +46,12 @@ const isBeyondStart = async (
 ): Promise<boolean> => {
   // A commit made in a submodule may be in its git directory alone.
   if (existsSync(join(tree.gitDir, 'modules'))) return true
-  const laid = await expectedContent(context, tree, entry, start, { isWhole: true })
+  const content = await expectedContent(context, tree, entry, start, { isWhole: true })
   const head = await resolveCommit(context.git, tree, 'HEAD')
-  if (head !== undefined && !laid.commits.includes(head)) return true
-  if ((await stagedOnly(context, tree, start, laid)).length > 0) return true
-  const named = await namedIn(context, tree, await branchOf(tree), laid.commits)
+  if (head !== undefined && !content.commits.includes(head)) return true
+  if ((await stagedOnly(context, tree, start, content)).length > 0) return true
+  const named = await namedIn(context, tree, await branchOf(tree), content.commits)
   if (named.commits.length > 0) return true
   // What a restore brings back is still in its restore point.
-  return !laid.halfDone && (named.tags.size > 0 || named.others.length > 0 || halfDone(tree.gitDir).length > 0)
+  return !content.halfDone && (named.tags.size > 0 || named.others.length > 0 || halfDone(tree.gitDir).length > 0)
 }

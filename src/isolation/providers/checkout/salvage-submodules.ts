@@ -18,12 +18,12 @@ export const changedSubmodules = async (
   context: Pick<IsolationContext, 'git' | 'settings'>,
   tree: Tree,
   gitlinks: readonly string[],
-  { laid, settings }: { readonly laid: ExpectedContent; readonly settings: readonly Setting[] },
+  { content, settings }: { readonly content: ExpectedContent; readonly settings: readonly Setting[] },
 ): Promise<DirtySubmodule[]> => {
   const found: DirtySubmodule[] = []
   for (const path of gitlinks) {
     const problem = await submoduleProblem(context, tree, path, settings).catch(() => 'has changes' as const)
-    if (problem !== undefined && !(await laid.has(`${path}/`))) found.push({ path, problem })
+    if (problem !== undefined && !(await content.has(`${path}/`))) found.push({ path, problem })
   }
   return found
 }

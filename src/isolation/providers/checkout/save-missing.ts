@@ -3,13 +3,13 @@ import { readLock } from '../../../git/admin-dir.ts'
 import { undoOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { CheckoutKind } from './kind.ts'
-import type { Removed, RemoveOptions } from '../../provider.ts'
+import type { Removed, RemoveOptions } from '../../remove-outcome.ts'
 import { ReasonedError } from '../../../domain/reasoned-error.ts'
 import { no } from '../../../domain/removal/gates.ts'
 import { shellWord } from '../../../domain/text/shell-word.ts'
 import type { BranchFate } from './fate.ts'
 import { beginRemoval, finishRemoval, recoverRemoval } from './removal-steps.ts'
-import { writePointOfHeld, writeRestorePoint } from './restore-point/restore-point.ts'
+import { missingDirectory, writePointOfHeld, writeRestorePoint } from './restore-point/restore-point.ts'
 import { remedy, shell } from '../../../domain/remedy.ts'
 
 /**
@@ -60,7 +60,7 @@ export const saveMissing = async (
       outcome: 'removed',
       environment: { ...missing, status: 'removed' },
       restorePoint: point,
-      leftOut: [{ path: missing.path, reason: 'the directory was missing' }],
+      leftOut: point?.contents.leftOut ?? [missingDirectory(missing)],
       ...finished,
     }
   } catch (error) {

@@ -25,16 +25,16 @@ export const ownClone: CheckoutKind = {
   followRename,
 
   spares: undefined,
-  add: async (making, onSpawn) => {
-    const { context, codebase, environment, plan, settings, signal } = making
-    const base = await baseRef(making)
-    const point = making.pointId === undefined ? undefined : await context.store.restorePoints.get(making.pointId)
+  add: async (creation, onSpawn) => {
+    const { context, codebase, environment, plan, settings, signal } = creation
+    const base = await baseRef(creation)
+    const point = creation.pointId === undefined ? undefined : await context.store.restorePoints.get(creation.pointId)
     // If restored on a branch of the repository: its own to move only if it was created on that branch.
     const isOwn = point === undefined || plan.origin === 'created' || point.contents.madeOn === plan.branch
     const branch = isOwn ? plan.branch : (point.contents.madeOn ?? point.contents.environment.branch)
     const pins = { start: plan.at, branch, base: base?.sha, restored: point?.commit }
     await pinStart(context, plan.repo, environment.id, pins)
-    await context.failpoint(`${making.kind}.pinned`)
+    await context.failpoint(`${creation.kind}.pinned`)
     return cloneBorrowing(
       context.git,
       {

@@ -8,6 +8,7 @@ import type { EnvironmentId, Sha } from '../../../domain/names.ts'
 import { writeLine } from '../../../domain/text/shell-word.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { borrowsFrom, copyObjectsToLender } from '../../../git/borrowing-clone.ts'
+import { isAncestor } from '../../../git/history.ts'
 import { commitTree } from '../../../git/objects.ts'
 import { readRefFile } from '../../../git/ref-file.ts'
 import { readRef, type RefCommand, resolveCommit, updateRefs } from '../../../git/refs.ts'
@@ -20,7 +21,7 @@ import { recordStamp } from '../checkout/restore-point/record-files.ts'
 import { importLargeFiles } from './import-large-files.ts'
 import { writeNames } from './missing.ts'
 import { presenceOf } from './presence.ts'
-import { othersRefOf, pinsOf, stampFile, tipRefOf } from './refs.ts'
+import { leftRefOf, othersRefOf, pinsOf, stampFile, tipRefOf } from './refs.ts'
 import { assertFewRefs, namedTips, refsOfClone } from './tips.ts'
 import { remedy, shell } from '../../../domain/remedy.ts'
 
@@ -57,13 +58,15 @@ const bringTip = async (
   { id, branch }: IsolatedEnvironment,
   tree: Tree,
 ): Promise<void> => {
-  assertFewRefs(tree)
+  await assertFewRefs(tree)
   const name = `refs/heads/${branch}`
   const tip = (await readRefFile(tree.commonDir, name)) ?? (await readRef(context.git, tree, name))?.sha
   const brought = await readRefFile(repoOf(codebase).commonDir, tipRefOf(id))
   if (tip === undefined || tip === brought) return
   await bring(context, codebase, tree, [tip])
-  await pin(context, codebase, id, { ref: tipRefOf(id), to: tip, from: brought })
+  const isLeft = brought !== undefined && !(await isAncestor(context.git, repoOf(codebase), brought, tip))
+  const left: RefCommand[] = isLeft ? [{ update: leftRefOf(id, brought), to: brought, from: undefined }] : []
+  await pin(context, codebase, id, { ref: tipRefOf(id), to: tip, from: brought }, left)
 }
 
 /**
@@ -86,18 +89,14 @@ const bringOthers = async (
   const tips = new Set([...commits, ...(head === undefined ? [] : [head])])
   for (const { sha } of await pinsOf(context, repo, id)) tips.delete(sha)
   const known = await readRefFile(repo.commonDir, othersRefOf(id))
-  // One that is out of date would bring back names that are gone, or lead nowhere after a gc.
+  // One that is out of date would bring back names that are gone.
   if (tips.size > 0 || known !== undefined) {
-    const parents = [...tips]
-    if (parents.length > 0) await bring(context, codebase, tree, parents)
+    if (tips.size > 0) await bring(context, codebase, tree, [...tips])
+    const parents = [...tips, ...(known === undefined ? [] : [known])]
     const message = `What the refs of the clone of ${branch} lead to\n`
     const names = await writeNames(git, repo, refs)
     const to = await commitTree(git, repo, { tree: names, parents, message, by: author(context) })
-    await pin(context, codebase, id, {
-      ref: othersRefOf(id),
-      to,
-      from: known,
-    })
+    await pin(context, codebase, id, { ref: othersRefOf(id), to, from: known })
   }
   if ((await context.store.environments.get(id))?.status !== 'active') return
   await makePrivateDirectory(dirname(file))
@@ -124,16 +123,16 @@ const pin = async (
   codebase: Codebase,
   id: EnvironmentId,
   { ref, to, from }: Pin,
+  also: readonly RefCommand[] = [],
 ): Promise<void> => {
   const repo = repoOf(codebase)
   if (from === undefined && (await context.store.environments.get(id))?.status !== 'active') return
   const command: RefCommand = from === undefined ? { create: ref, to } : { update: ref, to, from }
-  const kept = await updateRefs(context.git, repo, [command], { reason: 'coppice: brought from the clone' }).catch(
-    (error: unknown) => {
-      if (isAppError(error, 'busy')) return { ok: false, stderr: error.message } as const
-      throw error
-    },
-  )
+  const reason = 'coppice: brought from the clone'
+  const kept = await updateRefs(context.git, repo, [...also, command], { reason }).catch((error: unknown) => {
+    if (isAppError(error, 'busy')) return { ok: false, stderr: error.message } as const
+    throw error
+  })
   // Another process imported it at the same moment.
   if (kept.ok || (await readRef(context.git, repo, ref))?.sha === to) return
   throw new AppError('busy', `${ref} could not be updated: ${kept.stderr.trim()}`)

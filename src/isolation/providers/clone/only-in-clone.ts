@@ -4,7 +4,9 @@ import { isSha, type Sha } from '../../../domain/names.ts'
 import type { Unreachable } from '../../../domain/removal/unreachable.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { readAdminDirs } from '../../../git/admin-dir.ts'
-import { headReflog, lastReflogEntry } from '../../../git/reflog.ts'
+import { commitsOf } from '../../../git/named-objects.ts'
+import { historyOutside } from '../../../git/reachable.ts'
+import { branchReflog, headReflog, lastReflogEntry } from '../../../git/reflog.ts'
 import { listRefs, type Ref } from '../../../git/refs.ts'
 import { askRemoteRefs } from '../../../git/remote-refs.ts'
 import { existingObjects, stashes } from '../../../git/unreachable.ts'
@@ -52,36 +54,89 @@ const onlyInClone = async (
   const theirs = (await listRefs(git, repoOf(codebase), ['refs/'])).filter(
     ({ name }) => !name.startsWith('refs/coppice/'),
   )
-  // It began with these: base may have been rewritten since.
-  const given = givenTo(id, await pinsOf(context, repoOf(codebase), id))
-  const held = new Set([...theirs, ...given, ...(own === undefined ? [] : [own])].map(({ sha }) => sha))
+  const held = new Set([...theirs, ...(own === undefined ? [] : [own])].map(({ sha }) => sha))
   const others: Named[] = refs.filter((ref) => ref !== own && ref.target === undefined)
   const stashed = refs.some(({ name }) => name === 'refs/stash') ? await olderStashes(context, tree) : []
-  const lost = await notHeld(context, tree, [...others, ...stashed], held)
-  if (lost.length === 0 || codebase.remote === undefined) return lost
+  const found = await notHeld(context, tree, [...others, ...stashed], held)
+  if (found.length === 0) return []
+  // It began with these: base may have been rewritten since.
+  const given = givenTo(id, await pinsOf(context, repoOf(codebase), id)).map(({ sha }) => sha)
+  const notHere = [
+    ...found.filter((one) => !isTracking(one)),
+    ...(await notHeld(context, tree, found.filter(isTracking), new Set([...held, ...given]))),
+  ]
+  if (notHere.length === 0) return []
   // A clone's remote-tracking refs may be of branches since deleted there.
-  const onRemote = await shasOnRemote(context, codebase, codebase.remote)
-  return withoutFetched(tree, await notHeld(context, tree, lost, new Set([...held, ...onRemote])))
+  const onRemote = await refsOnRemote(context, codebase)
+  const everywhere = new Set([...held, ...onRemote.values()])
+  const nowhere = onRemote.size === 0 ? notHere : await notHeld(context, tree, notHere, everywhere)
+  const left = await withoutMovedTags(context, tree, nowhere, { onRemote, held: everywhere })
+  return withoutFetched(context, tree, left, {
+    remote: codebase.remote,
+    branch,
+    held: new Set([...everywhere, ...given]),
+  })
+}
+
+const isTracking = ({ name }: Named): boolean => name.startsWith('refs/remotes/')
+
+/**
+ * A tag such as `nightly` is moved on the remote every day: a clone that fetched it has an older one, of a commit that
+ * is held elsewhere.
+ */
+const withoutMovedTags = async (
+  context: Pick<IsolationContext, 'git'>,
+  tree: Tree,
+  names: readonly Named[],
+  { onRemote, held }: { readonly onRemote: ReadonlyMap<string, Sha>; readonly held: ReadonlySet<Sha> },
+): Promise<Named[]> => {
+  const tags = names.filter(
+    ({ name, committerDate }) => name.startsWith('refs/tags/') && committerDate === undefined && onRemote.has(name),
+  )
+  const targets = await commitsOf(
+    context.git,
+    tree,
+    tags.map(({ sha }) => sha),
+  )
+  const tagged = tags.flatMap((tag, i) => {
+    const sha = targets[i]
+    return sha === undefined ? [] : [{ tag, name: tag.name, sha, committerDate: 0 }]
+  })
+  const open = new Set((await notHeld(context, tree, tagged, held)).map(({ name }) => name))
+  const moved = new Set(tagged.filter(({ name }) => !open.has(name)).map(({ tag }) => tag))
+  return names.filter((one) => !moved.has(one))
 }
 
 /** More are not worth the look: then all of them count. */
 const maxTracking = 1_000
 
+type Fetched = { readonly remote: string | undefined; readonly branch: string; readonly held: ReadonlySet<Sha> }
+
 /**
  * Other people's branches come with every fetch, and are later deleted or rewritten on the remote: these were never the
- * clone's. What was pushed from it or checked out in it was.
+ * clone's, unless they contain commits that were checked out or made in it. Its own branch, as it was pushed before it
+ * was rewritten, is in the branch's reflog.
  */
-const withoutFetched = async (tree: Tree, names: readonly Named[]): Promise<Named[]> => {
-  const tracking = names.filter(({ name }) => name.startsWith('refs/remotes/'))
+const withoutFetched = async (
+  context: Pick<IsolationContext, 'git'>,
+  tree: Tree,
+  names: readonly Named[],
+  { remote, branch, held }: Fetched,
+): Promise<Named[]> => {
+  if (remote === undefined) return [...names]
+  const tracking = names.filter(({ name }) => name.startsWith(`refs/remotes/${remote}/`))
   if (tracking.length === 0 || tracking.length > maxTracking) return [...names]
-  const visited = new Set((await headReflog(tree.gitDir)).map(({ to }) => to))
-  const fetched = new Set<Named>()
+  const own = new Set((await branchReflog(tree, branch)).map(({ to }) => to))
+  const pushed = tracking.filter(({ name, sha }) => name === `refs/remotes/${remote}/${branch}` && own.has(sha))
+  const fetched: Named[] = []
   for (const one of tracking) {
     const last = await lastReflogEntry(tree, one.name)
-    const isFetched = last?.to === one.sha && /^(?:fetch|pull)\b/.test(last.message)
-    if (isFetched && !visited.has(one.sha)) fetched.add(one)
+    if (last?.to === one.sha && /^(?:fetch|pull)\b/.test(last.message)) fetched.push(one)
   }
-  return names.filter((one) => !fetched.has(one))
+  const visited = new Set((await headReflog(tree.gitDir)).map(({ to }) => to))
+  const isOwn = (await commitsBeyond(context, tree, fetched, held)).some((sha) => visited.has(sha))
+  const exempt = new Set([...pushed, ...(isOwn ? [] : fetched)])
+  return names.filter((one) => !exempt.has(one))
 }
 
 const olderStashes = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree): Promise<Named[]> =>
@@ -92,32 +147,39 @@ const olderStashes = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree):
 
 /** Those that `held` doesn't reach. Non-commits must be in it themselves. */
 const notHeld = async (
-  { git }: Pick<IsolationContext, 'git'>,
+  context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   names: readonly Named[],
   held: ReadonlySet<Sha>,
 ): Promise<Named[]> => {
   const open = names.filter(({ sha }) => !held.has(sha))
-  const commits = open.filter(({ committerDate }) => committerDate !== undefined).map(({ sha }) => sha)
-  if (commits.length === 0) return open
-  const known = await existingObjects(git, tree, [...held])
-  const stdin = [...commits, ...[...known].map((sha) => `^${sha}`)].map((line) => `${line}\n`).join('')
-  const { stdout } = await git.run({ operation: 'rev-list', at: tree, args: ['rev-list', '--stdin'], stdin })
-  const lost = new Set(stdout.split('\n'))
+  const lost = new Set(await commitsBeyond(context, tree, open, held))
   return open.filter(({ sha, committerDate }) => committerDate === undefined || lost.has(sha))
 }
 
+/** The commits that these lead to and `held` doesn't. */
+const commitsBeyond = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  tree: Tree,
+  names: readonly Named[],
+  held: ReadonlySet<Sha>,
+): Promise<Sha[]> => {
+  const commits = names.filter(({ committerDate }) => committerDate !== undefined).map(({ sha }) => sha)
+  if (commits.length === 0) return []
+  return historyOutside(git, tree, commits, [...(await existingObjects(git, tree, [...held]))])
+}
+
 /** A remote that doesn't answer counts as having nothing. */
-const shasOnRemote = async (
+const refsOnRemote = async (
   { git, log }: Pick<IsolationContext, 'git' | 'log'>,
   codebase: Codebase,
-  remote: string,
-): Promise<Sha[]> => {
+): Promise<ReadonlyMap<string, Sha>> => {
+  if (codebase.remote === undefined) return new Map()
   try {
-    return [...(await askRemoteRefs(git, repoOf(codebase), remote)).values()]
+    return await askRemoteRefs(git, repoOf(codebase), codebase.remote)
   } catch (error) {
     log.warn('a remote did not say what it has', { codebase: codebase.name, error: toAppError(error).message })
-    return []
+    return new Map()
   }
 }
 

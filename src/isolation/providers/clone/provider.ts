@@ -27,7 +27,10 @@ export const clone: Provider = {
   ...shared,
 
   adopt: async (_context, _codebase, path) => {
-    throw new AppError('not-adoptable', `${path} is a clone, and only linked worktrees can be adopted`)
+    throw notAdoptable(path)
+  },
+  examine: async (_context, _codebase, path) => {
+    throw notAdoptable(path)
   },
   tidy: async () => undefined,
   repositoryMoved: async ({ store, host, log }, from, to) => {
@@ -79,7 +82,7 @@ export const clone: Provider = {
   },
 
   findAdoptable: async () => undefined,
-  orphans: async () => [],
+  gitWorktrees: async () => [],
 
   // No other tool looks for a lock here; the lease and processes inside show who uses it.
   lock: async () => true,
@@ -89,3 +92,6 @@ export const clone: Provider = {
 
   launch: (_environment, program) => program,
 }
+
+const notAdoptable = (path: string): AppError =>
+  new AppError('not-adoptable', `${path} is a clone, and only linked worktrees can be adopted`)

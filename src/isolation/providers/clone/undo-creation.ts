@@ -18,7 +18,11 @@ export const undoSteps: UndoSteps = {
   paths: ({ path }) => [path],
   takeBack: async (context, undoing) => {
     const { entry, data } = undoing
-    if (isBeingDiscarded(entry) || !(await isOurDirectory(data))) return savedBefore(context, entry)
+    if (isBeingDiscarded(entry)) return savedBefore(context, entry)
+    if (!(await isOurDirectory(data))) {
+      // Someone moved or deleted it. A moved clone still needs its pins.
+      return data.directory === undefined ? savedBefore(context, entry) : 'cannot-keep'
+    }
     const tree = cloneAt(data.path)
     // Even if just made: Coppice's lock keeps nobody out of the directory while git fills it.
     const users = await whoUses(context, entry, 'clone', tree)

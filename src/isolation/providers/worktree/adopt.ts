@@ -1,20 +1,23 @@
 import { realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import type { BranchOrigin, Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
+import { unlessMissing } from '../../../domain/missing.ts'
 import { type BranchName, toBranchName, toEnvironmentId } from '../../../domain/names.ts'
 import { aliasesFor, type Trust } from '../../../domain/trust.ts'
 import { shellWord, writeLine } from '../../../domain/text/shell-word.ts'
 import { workOfBranch } from '../../../domain/work.ts'
-import { type AdminDir, readAdminDir, readToken, readWorktreeLink } from '../../../git/admin-dir.ts'
+import { type AdminDir, readAdminDir, readToken, readWorktreeLink, writeToken } from '../../../git/admin-dir.ts'
 import { resolveCommit } from '../../../git/refs.ts'
+import { pointRecordAtWorktree, pointWorktreeAtRecord } from '../../../git/worktree-repair.ts'
 import { contentTrust } from '../checkout/content-trust.ts'
 import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
 import { environmentAt, followed } from '../../moved.ts'
 import { otherHomeOf } from './other-home.ts'
-import { isInternal } from '../../paths.ts'
-import type { AdoptRequest } from '../../provider.ts'
+import { claimRootOf, isInternal } from '../../paths.ts'
+import type { AdoptRequest, Examined, ExamineRequest } from '../../provider.ts'
+import { treeAt } from './presence.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { creationReason, spareToken } from './lock-reasons.ts'
 import { coppice, type Remedy, remedy, shell } from '../../../domain/remedy.ts'
@@ -32,12 +35,16 @@ export const adoptWorktree = (
   locked(context, codebase, 'adopting a worktree', async () => {
     const real = await realpath(path).catch(() => undefined)
     if (real === undefined) throw new AppError('not-adoptable', `${path} doesn't exist`)
+    if (request.relink !== undefined) await relink(codebase, real, request.relink)
     const known = await knownAt(context, codebase, real)
-    if (known !== undefined) return request.claim === true ? handOver(context, codebase, known) : known
+    if (known !== undefined && request.claim === true) return handOver(context, codebase, known)
+    if (known !== undefined) return request.own === undefined ? known : takeOver(context, codebase, known, request.own)
     const { branch, adminName } = await examine(context, codebase, path, real)
     const trust = await trustOf(context, codebase, { branch, adminName }, request)
     const environment = { ...adopted(context, codebase, { branch, adminName, path: real }, request), trust }
     await context.failpoint('adopt.intent')
+    // Before the row says so: without a row, the mark means nothing.
+    if (environment.owned) await markAsOurs(context, codebase, environment)
     // Adopting only changes our own records: one transaction, so there is nothing to finish or undo.
     await context.store.transaction(async (store) => {
       const inserted = await store.environments.insert(environment, undefined)
@@ -51,12 +58,25 @@ export const adoptWorktree = (
     return environment
   })
 
+/** What `adoptWorktree` would record, without the lock. */
+export const examineWorktree = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  path: string,
+  request: ExamineRequest,
+): Promise<Examined> => {
+  const real = await realpath(path)
+  const { branch, adminName } = await examine(context, codebase, path, real, request.adminDir)
+  const trust = await trustOf(context, codebase, { branch, adminName }, request)
+  return { branch, tree: treeAt(codebase, join(codebase.repoPath, 'worktrees', adminName), real), trust }
+}
+
 /** Somebody made it, perhaps from a fork's pull request: its origin must be proven like any other. */
 const trustOf = async (
   context: IsolationContext,
   codebase: Codebase,
   { branch, adminName }: { branch: BranchName; adminName: string },
-  { work, forFork }: AdoptRequest,
+  { work, forFork }: Pick<AdoptRequest, 'work' | 'forFork'>,
 ): Promise<Trust> => {
   if (forFork === true || (work ?? workOfBranch(branch)).type === 'review') return 'unproven'
   const tip = await resolveCommit(context.git, repoOf(codebase), `refs/heads/${branch}`)
@@ -97,11 +117,36 @@ const handOver = async (
   return { ...environment, owned: false }
 }
 
+/** From now on it counts as created here: with our token, inside a root of ours. */
+const takeOver = async (
+  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
+  codebase: Codebase,
+  known: IsolatedEnvironment,
+  { branchOrigin }: { readonly branchOrigin: BranchOrigin },
+): Promise<IsolatedEnvironment> => {
+  if (known.owned || known.status !== 'active') return known
+  const { environment } = await followed(context, codebase, known)
+  await markAsOurs(context, codebase, environment)
+  await context.store.environments.update(environment.id, { owned: true, branchOrigin })
+  return { ...environment, owned: true, branchOrigin }
+}
+
+const markAsOurs = async (
+  context: Pick<IsolationContext, 'host'>,
+  { repoPath }: Codebase,
+  { id, path, adminName }: Pick<IsolatedEnvironment, 'id' | 'path' | 'adminName'>,
+): Promise<void> => {
+  if (adminName === undefined) throw new AppError('not-adoptable', `git's record of ${path} is unknown`)
+  await claimRootOf(path, context.host)
+  await writeToken(join(repoPath, 'worktrees', adminName), id)
+}
+
 const examine = async (
   context: Pick<IsolationContext, 'store' | 'host'>,
   codebase: Codebase,
   path: string,
   real: string,
+  given?: string,
 ): Promise<{ branch: BranchName; adminName: string }> => {
   if (real === codebase.checkoutPath) {
     throw new AppError(
@@ -109,16 +154,16 @@ const examine = async (
       `${path} is the main working tree of ${codebase.name}, which Coppice doesn't track`,
     )
   }
-  const adminDir = await readWorktreeLink(real)
+  const adminDir = given ?? (await readWorktreeLink(real))
   const record = adminDir === undefined ? undefined : await readAdminDir(adminDir)
   if (record === undefined || dirname(record.dir) !== join(codebase.repoPath, 'worktrees')) {
     throw new AppError('not-adoptable', `${path} is not a linked worktree of ${codebase.name}`, {
-      remedy: remedy`run ${shell('git worktree list')} for a list`,
+      remedy: remedy`run ${coppice('worktree orphans')} for a list`,
     })
   }
   await assertNotInternal(context, codebase, path, real, record)
   await assertNoOtherHome(context, real, record.dir)
-  if (record.worktreePath !== real) {
+  if (given === undefined && record.worktreePath !== real) {
     throw await misplaced(path, real, record)
   }
   const branch = record.head !== undefined && 'branch' in record.head ? record.head.branch : undefined
@@ -128,6 +173,20 @@ const examine = async (
     })
   }
   return { branch: toBranchName(branch), adminName: record.name }
+}
+
+/** Only if neither leads anywhere else on this machine. */
+const relink = async (codebase: Codebase, real: string, adminDir: string): Promise<void> => {
+  const record = await readAdminDir(adminDir)
+  const leads = await readWorktreeLink(real)
+  const recorded = record?.worktreePath === undefined ? undefined : await unlessMissing(realpath(record.worktreePath))
+  const elsewhere = recorded !== undefined && recorded !== real
+  const isIts = dirname(adminDir) === join(codebase.repoPath, 'worktrees') && record !== undefined
+  if (!isIts || elsewhere || (leads !== undefined && leads !== adminDir)) {
+    throw new AppError('not-adoptable', `${real} and git's record of it don't belong together`)
+  }
+  pointWorktreeAtRecord(real, adminDir)
+  pointRecordAtWorktree(adminDir, real)
 }
 
 /** Never suggest `git worktree repair`: two worktrees that swapped places would swap branches. */
@@ -187,7 +246,7 @@ const adopted = (
   { branch, adminName, path }: { branch: BranchName; adminName: string; path: string },
   request: AdoptRequest,
 ): Omit<IsolatedEnvironment, 'trust'> => {
-  const at = context.clock()
+  const now = context.clock()
   return {
     id: toEnvironmentId(context.ids()),
     host: context.host,
@@ -196,12 +255,12 @@ const adopted = (
     provider: 'worktree',
     path,
     branch,
-    branchOrigin: 'existing',
+    branchOrigin: request.own?.branchOrigin ?? 'existing',
     status: 'active',
-    owned: false,
+    owned: request.own !== undefined,
     createdBy: request.createdBy,
-    createdAt: at,
-    lastActivityAt: at,
+    createdAt: request.age?.createdAt ?? now,
+    lastActivityAt: request.age?.lastActivityAt ?? now,
     startSha: undefined,
     adminName,
     baseBranch: undefined,

@@ -1,7 +1,9 @@
 import { lstat } from 'node:fs/promises'
 import { branchNameProblem, toBranchName } from '../../../domain/names.ts'
 import { branchForWork, toWork } from '../../../domain/work.ts'
+import type { Codebase } from '../../../domain/environment.ts'
 import { type AdminDir, readAdminDirs } from '../../../git/admin-dir.ts'
+import { readSymbolicRefFile } from '../../../git/symbolic-ref-file.ts'
 import type { IsolationContext } from '../../context.ts'
 import { environmentAt } from '../../moved.ts'
 import { isCopied } from '../../codebases/copied-records.ts'
@@ -11,8 +13,8 @@ import type { ResolveRequest } from '../../resolution.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 
 /**
- * A linked worktree of this very repository, at the path the new one would get or, for a PR, on the PR's branch or the
- * suggested one (exact, then treating `/` and `-` as equal). The main working tree has no record and is never found.
+ * A linked worktree of this very repository, at the path the new one would get, on the PR's branch or on the suggested
+ * one (exact, then treating `/` and `-` as equal). The main working tree has no record and is never found.
  */
 export const findAdoptable = async (
   context: IsolationContext,
@@ -40,12 +42,21 @@ export const findAdoptable = async (
 type OnBranch = AdminDir & { readonly head: { readonly branch: string } }
 const hasBranch = (record: AdminDir): record is OnBranch => record.head !== undefined && 'branch' in record.head
 
-const onBranch = (records: readonly OnBranch[], { work, hints }: ResolveRequest): OnBranch[] => {
-  if (work.type !== 'pr' || hints.isForkPR === true) return []
-  const names = [hints.prBranch, hints.suggestedBranch].filter((name) => name !== undefined)
+const onBranch = (records: readonly OnBranch[], { codebase, work, hints }: ResolveRequest): OnBranch[] => {
+  if (hints.isForkPR === true || work.type === 'review') return []
+  const prBranch = work.type === 'pr' ? hints.prBranch : undefined
+  const suggested = isBase(codebase, hints.suggestedBranch) ? undefined : hints.suggestedBranch
+  const names = [prBranch, suggested].filter((name) => name !== undefined)
   const exact = names.flatMap((name) => records.filter((record) => record.head.branch === name))
   const alike = names.flatMap((name) => records.filter((record) => flat(record.head.branch) === flat(name)))
   return [...exact, ...alike]
+}
+
+/** A pull request from base to a release branch may close an issue; the issue isn't worked on in a checkout of base. */
+const isBase = ({ repoPath, remote, baseBranch, base }: Codebase, name: string | undefined): boolean => {
+  const tracking = `refs/remotes/${remote}/`
+  const noted = remote === undefined ? undefined : readSymbolicRefFile(repoPath, `${tracking}HEAD`)
+  return name !== undefined && [baseBranch, base, noted?.slice(tracking.length)].includes(name)
 }
 
 const flat = (branch: string): string => branch.replaceAll('/', '-')

@@ -1,11 +1,13 @@
 import { basename } from 'node:path'
 import { clearLock } from '../../../git/admin-dir.ts'
+import { checkOutHead } from '../../../git/checkout.ts'
 import { addWorktree } from '../../../git/worktree-add.ts'
+import { reserveSpace } from '../../../git/reserve-space.ts'
 import { dropBranch } from '../checkout/branch-fate.ts'
 import { checkoutSettings } from '../checkout/checkout-settings.ts'
 import type { CheckoutKind } from '../checkout/kind.ts'
 import { unreachableCommits } from '../checkout/look/unreachable.ts'
-import { moveForward } from '../checkout/creation-record.ts'
+import { fastForward } from '../checkout/fast-forward.ts'
 import { restoreGitFiles } from './restore-git-files.ts'
 import { followRename } from '../checkout/follow-rename.ts'
 import { forgetRecord, isForgotten, leftovers, linkAgain } from './forget.ts'
@@ -24,21 +26,19 @@ export const linkedWorktree: CheckoutKind = {
   followRename,
 
   spares: { claim: claimSpare, take: takeSpare },
-  add: async ({ context, environment, plan, settings, signal }, onSpawn) => {
-    await moveForward(context, plan)
-    return addWorktree(
-      context.git,
-      plan.repo,
-      {
-        path: environment.path,
-        branch: plan.origin === 'created' ? { create: plan.branch } : { existing: plan.branch },
-        at: plan.at,
-        lockReason: creationReason(environment.id),
-        settings: settings ?? checkoutSettings(plan.trust),
-        onSpawn,
-      },
-      { signal },
-    )
+  add: async ({ context, kind, environment, plan, settings, signal }, onSpawn) => {
+    await fastForward(context, plan)
+    using _ = await reserveSpace(context.git, plan.repo)
+    const tree = await addWorktree(context.git, plan.repo, {
+      path: environment.path,
+      branch: plan.origin === 'created' ? { create: plan.branch } : { existing: plan.branch },
+      at: plan.at,
+      lockReason: creationReason(environment.id),
+      onSpawn,
+    })
+    await context.failpoint(`${kind}.added`)
+    await checkOutHead(context.git, tree, { settings: settings ?? checkoutSettings(plan.trust), onSpawn, signal })
+    return tree
   },
   ready: async ({ gitDir }, { id }) => {
     await clearLock(gitDir, creationReason(id))

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
+import { isAppError } from '../../../domain/errors.ts'
 import {
   type AdminDir,
   clearLock,
@@ -62,8 +63,17 @@ export const findRecord = async (
       trimEndOf(record.name, digits) === trimEndOf(data.leaf, digits),
   )
   if (unnamed === undefined) return undefined
-  const others = await gitProcessesUsing(codebase.repoPath)
-  return others.length > 0 ? 'cannot-tell' : unnamed
+  return (await isGitRunning(codebase)) ? 'cannot-tell' : unnamed
+}
+
+/** A git process that can't be inspected might be using the repository. */
+const isGitRunning = async ({ repoPath }: Codebase): Promise<boolean> => {
+  try {
+    return (await gitProcessesUsing(repoPath)).length > 0
+  } catch (error) {
+    if (isAppError(error, 'unexpected')) return true
+    throw error
+  }
 }
 
 const digits = '0123456789'

@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs'
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
+import { isAppError } from '../../../domain/errors.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import type { Sha } from '../../../domain/names.ts'
 import {
@@ -11,7 +13,7 @@ import {
   readToken,
   readWorktreeLink,
 } from '../../../git/admin-dir.ts'
-import { lostCommits } from '../../../git/snapshot.ts'
+import { indexChanges, lostCommits } from '../../../git/snapshot.ts'
 import { removeWorktreeRecord } from '../../../git/worktree-remove.ts'
 import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -19,6 +21,7 @@ import { locked } from '../../lock/locked.ts'
 import { managedRoot } from '../../paths.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { leaveToUser } from './find-unfinished.ts'
+import { treeAt } from './presence.ts'
 import { spareReason, spareToken } from './lock-reasons.ts'
 
 /** A spare of ours without a row: the database was lost. */
@@ -77,7 +80,7 @@ const recall = async (
   { id, path, record: { dir, name }, isThere }: ForgottenSpare,
 ): Promise<void> => {
   const { store, host, clock, git } = context
-  const sha = await madeAt(context, codebase, dir)
+  const sha = isThere ? await madeAt(context, codebase, dir) : await unusedAt(context, codebase, dir)
   if (isThere && sha !== undefined) {
     await store.spares.insert({ id, host, codebaseId: codebase.id, path, adminName: name, sha, createdAt: clock() })
   }
@@ -111,6 +114,26 @@ export const madeAt = async (
       ? (await lostCommits(git, repoOf(codebase), [head.sha], [])).length === 0
       : first?.split(' ')[1] === head.sha
   return isOurs ? head.sha : undefined
+}
+
+/**
+ * As `madeAt`, for a spare whose directory is gone. Also undefined if somebody staged a file, which only the index has,
+ * or if git can't read the index.
+ */
+export const unusedAt = async (
+  context: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  dir: string,
+): Promise<Sha | undefined> => {
+  const sha = await madeAt(context, codebase, dir)
+  if (sha === undefined || !existsSync(join(dir, 'index'))) return sha
+  try {
+    const changes = await indexChanges(context.git, treeAt(codebase, dir, codebase.repoPath), sha)
+    return changes.length === 0 ? sha : undefined
+  } catch (error) {
+    if (isAppError(error)) return undefined
+    throw error
+  }
 }
 
 /** Drops the row of a spare whose directory and record are gone. */

@@ -18,6 +18,8 @@ export const worktree: Provider = {
 
   adopt: async (context, codebase, path, request) =>
     (await import('./adopt.ts')).adoptWorktree(context, codebase, path, request),
+  examine: async (context, codebase, path, request) =>
+    (await import('./adopt.ts')).examineWorktree(context, codebase, path, request),
   tidy: async (context, codebase) => (await import('./tidy.ts')).tidy(context, codebase),
   repositoryMoved: async (context, from, to) => (await import('./relink.ts')).relink(context, from, to),
   keepSpares: async (context, codebase) => (await import('./spare.ts')).keepSpares(context, codebase),
@@ -39,7 +41,7 @@ export const worktree: Provider = {
   importCommits: async () => new Map(),
   followRenames,
   findAdoptable: async (context, request) => (await import('./adoptable.ts')).findAdoptable(context, request),
-  orphans: async (context, codebase) => (await import('./orphans.ts')).orphanedWorktrees(context, codebase),
+  gitWorktrees: async (context, codebase) => (await import('./listed.ts')).listedWorktrees(context, codebase),
 
   lock: ({ gitDir }, reason) => setLock(gitDir, reason),
   unlock: async ({ gitDir }, reason) => void (await clearLock(gitDir, reason)),

@@ -14,14 +14,16 @@ import {
   setLock,
   writeToken,
 } from '../../../git/admin-dir.ts'
-import { checkoutDetached } from '../../../git/checkout.ts'
+import { checkoutDetached, checkOutHead } from '../../../git/checkout.ts'
 import { convertedFiles } from '../../../git/converted.ts'
 import type { Tree } from '../../../git/door.ts'
 import { setHeadBranch, updateRefs } from '../../../git/refs.ts'
 import { readIndexState } from '../../../git/hidden.ts'
+import { scanIndex } from '../../../git/index-scan.ts'
 import { readStatus } from '../../../git/status.ts'
 import { submodulesOf } from '../../../git/submodule.ts'
 import { addWorktree } from '../../../git/worktree-add.ts'
+import { reserveSpace } from '../../../git/reserve-space.ts'
 import { removeWorktreeRecord } from '../../../git/worktree-remove.ts'
 import { moveWorktree } from '../../../git/worktree-move.ts'
 import { mountsInside } from '../../../process/files/mounts.ts'
@@ -35,10 +37,11 @@ import { convertedEdits } from '../checkout/look/converted-edits.ts'
 import { locked } from '../../lock/locked.ts'
 import { prepareRoot, spareDirectory } from '../../paths.ts'
 import { treeAt } from './presence.ts'
-import { madeAt } from './forgotten-spares.ts'
+import { madeAt, unusedAt } from './forgotten-spares.ts'
 import { leaveToUser, wasTaken } from './find-unfinished.ts'
 import { walk } from '../../walk.ts'
-import { discarding, moveForward } from '../checkout/creation-record.ts'
+import { fastForward } from '../checkout/fast-forward.ts'
+import { discarding } from '../checkout/creation-record.ts'
 import type { Creation } from '../checkout/kind.ts'
 import { creationReason, spareReason, spareToken } from './lock-reasons.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
@@ -57,11 +60,8 @@ export const claimSpare = async (store: Store, spare: Spare, entryId: string): P
 }
 
 /** A rename and a branch switch. Undefined if the spare can't be used: then the ordinary way is. */
-export const takeSpare = async (
-  { context, codebase, kind, environment, plan }: Creation,
-  entry: JournalEntry,
-  spare: Spare,
-): Promise<Tree | undefined> => {
+export const takeSpare = async (creation: Creation, entry: JournalEntry, spare: Spare): Promise<Tree | undefined> => {
+  const { context, codebase, kind, environment, plan } = creation
   const found = await spareTree(codebase, spare)
   if (found === undefined) {
     await forgetLostSpare(context, codebase, spare)
@@ -78,27 +78,48 @@ export const takeSpare = async (
   await clearLock(found.gitDir, spareReason(spare.id))
   await setLock(found.gitDir, creationReason(environment.id))
   await context.failpoint(`${kind}.spare-locked`)
-  await moveForward(context, plan)
-  const settings = checkoutSettings(plan.trust)
-  try {
-    await withChild(context, entry.id, {}, async (onSpawn) => {
-      if (spare.sha !== plan.at) await checkoutDetached(context.git, found, plan.at, { onSpawn, settings })
-      await context.failpoint(`${kind}.spare-switched`)
-      await moveWorktree(context.git, found, environment.path, { onSpawn })
-    })
-  } catch (error) {
+  await fastForward(context, plan)
+  const tree = await switchAndMove(creation, entry, spare, found).catch(async (error: unknown) => {
     // A file in it was changed, or the commit has submodules: fall back to the ordinary way.
     context.log.warn('a spare could not serve', { spare: spare.id, error: String(error) })
     await retireSpare(context, codebase, found, environment.id, [spare.sha, plan.at])
     return undefined
-  }
+  })
+  if (tree === undefined) return undefined
   await context.failpoint(`${kind}.spare-moved`)
-  const tree = treeAt(codebase, found.gitDir, environment.path)
   if (plan.origin === 'created') await makeBranch(context, tree, plan.branch, plan.at)
   await context.failpoint(`${kind}.spare-branch`)
   await setHeadBranch(context.git, tree, plan.branch)
   await settleIndex(tree, spare.createdAt, context.clock())
   return tree
+}
+
+const switchAndMove = async (
+  { context, codebase, kind, environment, plan }: Creation,
+  entry: JournalEntry,
+  spare: Spare,
+  found: Tree,
+): Promise<Tree> => {
+  if (spare.sha !== plan.at) {
+    const settings = checkoutSettings(plan.trust)
+    await withChild(context, entry.id, {}, (onSpawn) =>
+      checkoutDetached(context.git, found, plan.at, { onSpawn, settings }),
+    )
+    await assertNoSubmodules(context, codebase, found, plan.at)
+  }
+  await context.failpoint(`${kind}.spare-switched`)
+  return moveWorktree(found, environment.path, () => context.failpoint(`${kind}.spare-renamed`))
+}
+
+/** Links between a submodule and its git directory don't survive a move. */
+const assertNoSubmodules = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  tree: Tree,
+  commit: Sha,
+): Promise<void> => {
+  const found = scanIndex(tree)?.gitlinks ?? (await submodulesOf(git, repoOf(codebase), commit))
+  if (found.length > 0) throw new AppError('git-failed', "a worktree with submodules can't be moved")
 }
 
 /** Removes a spare that is as we made it; one that somebody wrote to is left for `doctor` to report. */
@@ -149,8 +170,8 @@ const forgetLostSpare = async (
   if (record === undefined || (await readToken(dir)) !== spareToken(spare.id)) return
   if (await wasTaken(record, [spare.path])) return leaveToUser(dir)
   if ((await unlessMissing(lstat(spare.path))) !== undefined) return
-  // Somebody committed in it: only git's record, and its lock, keep that.
-  if ((await madeAt(context, codebase, dir)) !== spare.sha) return
+  // Somebody committed or staged in it: only git's record, and its lock, keep that.
+  if ((await unusedAt(context, codebase, dir)) !== spare.sha) return
   await clearLock(dir, spareReason(spare.id))
   await removeWorktreeRecord(context.git, repoOf(codebase), { dir })
 }
@@ -202,7 +223,7 @@ const makeSpare = async (context: IsolationContext, codebase: Codebase): Promise
   const waiting = (await context.store.spares.list(codebase.id)).filter((spare) => spare.host === context.host)
   if (waiting.length >= context.settings.spares) return false
   const { base } = await baseAndConfig(context, codebase)
-  // git refuses to move a worktree with submodules, so a spare could never become an environment.
+  // A worktree with submodules can't be moved, so such a spare could never become an environment.
   if ((await submodulesOf(context.git, repoOf(codebase), base.sha)).length > 0) return false
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   const id = context.ids()
@@ -213,7 +234,7 @@ const makeSpare = async (context: IsolationContext, codebase: Codebase): Promise
   try {
     await addSpare(context, codebase, entry, { id, path, sha: base.sha })
   } catch (error) {
-    await undoOrAbandon(context, entry.id, () => undoCreation(context, codebase, undoSteps, entry.id, 'just-made'))
+    await undoOrAbandon(context, entry.id, () => undoCreation(context, codebase, undoSteps, entry.id, 'just-failed'))
     throw error
   }
   return true
@@ -251,15 +272,14 @@ const addSpare = async (
   entry: JournalEntry,
   { id, path, sha }: NewSpare,
 ): Promise<void> => {
-  const tree = await withChild(context, entry.id, {}, (onSpawn) =>
-    addWorktree(context.git, repoOf(codebase), {
-      path,
-      branch: { detached: true },
-      at: sha,
-      lockReason: spareReason(id),
-      onSpawn,
-    }),
-  )
+  const tree = await withChild(context, entry.id, {}, async (onSpawn) => {
+    const add = { path, branch: { detached: true }, at: sha, lockReason: spareReason(id), onSpawn } as const
+    using _ = await reserveSpace(context.git, repoOf(codebase))
+    const added = await addWorktree(context.git, repoOf(codebase), add)
+    await context.failpoint('spare.added')
+    await checkOutHead(context.git, added, { onSpawn })
+    return added
+  })
   await context.failpoint('spare.tree')
   await writeToken(tree.gitDir, spareToken(id))
   await context.failpoint('spare.token')

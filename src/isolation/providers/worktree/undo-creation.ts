@@ -13,9 +13,9 @@ import { saveRecord } from '../checkout/salvage-record.ts'
 import { dropBranch } from '../checkout/branch-fate.ts'
 import { findDirectory, findRecord, isWholeRecord, leaveToUser, pathsOf, wasTaken } from './find-unfinished.ts'
 import {
-  discard,
   holdsOthers,
   isBeingDiscarded,
+  isEmptyDirectory,
   isNotUndone,
   removeIfEmpty,
   saveAndDiscard,
@@ -50,7 +50,7 @@ const takeBack = async (
   undoing: CreationUndo,
   found: AdminDir | undefined,
 ): Promise<Salvaged | NotUndone> => {
-  const { codebase, entry, data, when } = undoing
+  const { codebase, entry, data } = undoing
   // Once discarded, a directory at its path that links to the record is somebody's copy.
   const ours = isBeingDiscarded(entry) ? [] : pathsOf(data)
   if (found !== undefined && (await wasTaken(found, ours))) {
@@ -59,15 +59,17 @@ const takeBack = async (
   }
   const path = isBeingDiscarded(entry) ? undefined : await findDirectory(found, data)
   const admin = found !== undefined && (await isWholeRecord(found.dir)) ? found : undefined
-  const gitDir = admin?.dir ?? join(codebase.repoPath, 'worktrees', data.leaf)
-  const tree = path === undefined ? undefined : treeAt(codebase, gitDir, path)
-  const asks = tree !== undefined && when !== 'just-made'
-  const users = asks ? await whoUses(context, entry, 'worktree', tree) : undefined
+  const tree = path === undefined ? undefined : treeAt(codebase, admin?.dir ?? missingRecord(undoing), path)
+  // Git has written nothing, as for a branch that is checked out elsewhere.
+  const isUnused = tree !== undefined && admin === undefined && (await isEmptyDirectory(tree.path))
+  const users = tree === undefined || isUnused ? undefined : await whoUses(context, entry, 'worktree', tree)
   if (users !== undefined) return { left: users }
   // Nobody can have committed through half a record, and git fails on it: delete it before calling git.
   if (found !== undefined && admin === undefined) await removeHalfRecord(found.dir)
   const saved =
-    tree === undefined ? await saveMissing(context, undoing, admin) : await clearAway(context, undoing, tree, admin)
+    tree === undefined
+      ? await saveMissing(context, undoing, admin)
+      : await clearAway(context, undoing, tree, { admin, isUnused })
   if (saved === 'cannot-keep' && admin !== undefined) await leaveToUser(admin.dir)
   if (saved === 'cannot-keep' || isNotUndone(saved)) return saved
   if (admin !== undefined) await forgetRecord(context, undoing, admin)
@@ -89,13 +91,13 @@ const saveMissing = async (
 
 const clearAway = async (
   context: IsolationContext,
-  { codebase, entry, data, when }: CreationUndo,
+  { codebase, entry, data }: CreationUndo,
   tree: Tree,
-  admin: AdminDir | undefined,
+  { admin, isUnused }: { readonly admin: AdminDir | undefined; readonly isUnused: boolean },
 ): Promise<Salvaged | NotUndone> => {
   const directories = [tree.path, ...(admin === undefined ? [] : [admin.dir])]
   if (await holdsOthers(context, directories, tree)) return 'cannot-keep'
-  if (when === 'just-made') return discard(context, entry, tree.path)
+  if (isUnused) return 'nothing'
   return saveAndDiscard(context, {
     codebase,
     entry,
@@ -104,6 +106,12 @@ const clearAway = async (
     movedTree: (path) => ({ ...tree, path }),
     save: () => saveOthersWork(context, restorePointSource, codebase, entry, tree, data.start),
   })
+}
+
+/** Where git would have put its record. A record of that name that existed before is somebody else's. */
+const missingRecord = ({ codebase, data }: CreationUndo): string => {
+  const guess = join(codebase.repoPath, 'worktrees', data.leaf)
+  return data.adminNamesBefore.includes(data.leaf) ? join(guess, 'none') : guess
 }
 
 const forgetRecord = async (

@@ -202,7 +202,7 @@ const isTracked = (path: string, { gitlinks, untracked, ignored }: Surroundings)
 }
 
 /** The entry that is the path or a directory above it. */
-const coveredBy = (path: string, entries: readonly string[]): string | undefined =>
+export const coveredBy = (path: string, entries: readonly string[]): string | undefined =>
   entries.find((entry) => isAtOrBelow(trimEndOf(entry, '/'), path))
 
 const isAtOrBelow = (directory: string, path: string): boolean => path === directory || path.startsWith(`${directory}/`)

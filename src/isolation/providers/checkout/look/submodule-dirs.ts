@@ -1,3 +1,4 @@
+import { lstatSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode } from '../../../../domain/error-code.ts'
@@ -9,6 +10,8 @@ export type SubmoduleDir = { readonly name: string; readonly dir: string }
 export const submoduleDirs = (gitDir: string): Promise<SubmoduleDir[]> => dirsBelow(join(gitDir, 'modules'), '')
 
 const dirsBelow = async (root: string, prefix: string): Promise<SubmoduleDir[]> => {
+  // Most worktrees have none, and this is asked of every one that is listed.
+  if (lstatSync(root, { throwIfNoEntry: false }) === undefined) return []
   const entries = await readdir(root, { withFileTypes: true }).catch((error: unknown) => {
     // Not ENOTDIR: a file in its place is unexpected.
     if (hasCode(error, 'ENOENT')) return []

@@ -31,5 +31,6 @@ export const isUnusedSpare = async (tree: Tree, { files }: { readonly files: boo
   return true
 }
 
-const changeTime = (path: string | Buffer): bigint | undefined =>
-  unlessMissingSync(() => lstatSync(path, { bigint: true }))?.ctimeNs
+/** Milliseconds with a fraction, precise to a microsecond. */
+const changeTime = (path: string | Buffer): number | undefined =>
+  unlessMissingSync(() => lstatSync(path, { throwIfNoEntry: false }))?.ctimeMs

@@ -1,4 +1,5 @@
-import { lstat, readdir, realpath } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { lstat, readdir, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, isAppError, toAppError } from '../../../../domain/errors.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
@@ -18,6 +19,7 @@ import {
   worktreeSubmoduleAddresses,
   updateSubmoduleAnonymously,
 } from '../../../../git/submodule.ts'
+import { deleteTree } from '../../../../process/files/delete-tree.ts'
 import { baseAndConfig } from '../../../codebases/base-and-config.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { isDirectoryBelow } from '../look/directory-below.ts'
@@ -102,14 +104,33 @@ const unfetched = async (
     if ((await unlessMissing(lstat(bytesBelow(tree.path, `${raw}/.git`)))) !== undefined) {
       // Nothing can be fetched into one whose `.git` leads nowhere.
       const inner = await submoduleTree(tree, raw).catch(() => undefined)
-      if (inner !== undefined && isInside(await realpath(top.gitDir), inner.gitDir)) fetched.push(inner)
-      continue
+      if (inner === undefined || !isInside(await realpath(top.gitDir), inner.gitDir)) continue
+      if (!(await isHalfFetched(inner))) {
+        fetched.push(inner)
+        continue
+      }
+      await rm(bytesBelow(tree.path, `${raw}/.git`), { force: true })
+      await deleteTree(inner.gitDir)
     }
     const problem = await whyNotFetch(tree, raw, named.get(path)?.name)
     if (problem === undefined) paths.push(path)
     else notices.push({ kind: 'submodule-not-fetched', path, why: problem })
   }
   return { paths, isAll: paths.length === listed.length, fetched, notices }
+}
+
+/** Git was killed while fetching it: it has no file, no index and no ref, and git can't update it. */
+const isHalfFetched = async ({ path, gitDir }: Tree): Promise<boolean> =>
+  (await readdir(path)).every((name) => name === '.git') && (await isUnborn(gitDir))
+
+/** HEAD names a branch that doesn't exist, and nothing else can lead to a commit. */
+const isUnborn = async (gitDir: string): Promise<boolean> => {
+  const head = await readHead(gitDir)
+  if (head === undefined || !('branch' in head)) return false
+  const traces = ['index', 'packed-refs', 'logs', 'modules', 'worktrees']
+  if (traces.some((name) => existsSync(join(gitDir, name)))) return false
+  const refs = await unlessMissing(readdir(join(gitDir, 'refs'), { recursive: true, withFileTypes: true }))
+  return refs !== undefined && refs.every((entry) => entry.isDirectory())
 }
 
 const whyNotFetch = async (
@@ -123,9 +144,14 @@ const whyNotFetch = async (
   if (!isPlain && (await unlessMissing(lstat(bytesBelow(tree.path, path)))) !== undefined) {
     return { kind: 'something-else' }
   }
+  const gitDir = name === undefined ? undefined : join(tree.gitDir, 'modules', name)
+  if (gitDir === undefined || (await readHead(gitDir)) === undefined) return undefined
+  if (await isUnborn(gitDir)) {
+    await deleteTree(gitDir)
+    return undefined
+  }
   // Git would check out another commit in it, leaving commits that only its HEAD has to the reflog.
-  const isKnown = name !== undefined && (await readHead(join(tree.gitDir, 'modules', name))) !== undefined
-  return isKnown ? { kind: 'repository-there' } : undefined
+  return { kind: 'repository-there' }
 }
 
 /**

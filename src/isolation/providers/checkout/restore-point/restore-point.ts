@@ -3,9 +3,9 @@
  * synced to disk before anything is removed.
  */
 import { join } from 'node:path'
-import type { Codebase } from '../../../../domain/environment.ts'
+import type { Codebase, IsolatedEnvironment } from '../../../../domain/environment.ts'
 import { AppError } from '../../../../domain/errors.ts'
-import type { RestoreContents, RestorePoint } from '../../../../domain/removal/restore-point.ts'
+import type { LeftOut, RestoreContents, RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { readHead } from '../../../../git/admin-dir.ts'
 import type { Sha } from '../../../../domain/names.ts'
 import { borrowsObjects, keepOwnObjects, releaseOwnObjects } from '../../../../git/own-objects.ts'
@@ -65,9 +65,16 @@ export const writeRestorePoint = async (context: IsolationContext, given: ToSave
     ...(save.dirt !== undefined && { skippedButThere: save.dirt.skippedButThere ?? [] }),
     ...(await permissionsOf(context, save, archived)),
     ...archived,
+    // Without dirt, the directory was missing.
+    leftOut: [...archived.leftOut, ...(save.dirt === undefined ? [missingDirectory(environment)] : [])],
   }
   return recordPoint(context, given, { commit, contents })
 }
+
+export const missingDirectory = ({ path }: IsolatedEnvironment): LeftOut => ({
+  path,
+  reason: 'the directory was missing',
+})
 
 const madeOnOf = async (
   context: IsolationContext,
@@ -104,7 +111,7 @@ export const writePointOfHeld = async (
     modes: {},
     ignored: [],
     nested: [],
-    leftOut: [{ path: environment.path, reason: 'the directory was missing' }],
+    leftOut: [missingDirectory(environment)],
   }
   return recordPoint(context, given, { commit, contents })
 }

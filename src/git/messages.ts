@@ -1,0 +1,69 @@
+import { AppError } from '../domain/errors.ts'
+import type { Sha } from '../domain/names.ts'
+import type { CallOptions, Git, Repo } from './door.ts'
+
+/** Nobody has that many; and if so, nothing is concluded from some of them. */
+const maxMatches = 1_000
+
+/**
+ * The messages, in the history of `from` after the oldest of `since`, that contain one of the texts in any case. Two
+ * processes for any number of texts. All of `since` are in that history.
+ */
+export const messagesSince = async (
+  git: Git,
+  repo: Repo,
+  { from, since, texts }: { readonly from: Sha; readonly since: readonly Sha[]; readonly texts: readonly string[] },
+  { signal }: CallOptions = {},
+): Promise<string[]> => {
+  if (since.length === 0 || texts.length === 0) return []
+  const shared = await git.run({
+    operation: 'merge-base',
+    at: repo,
+    args: ['merge-base', '--octopus', '--end-of-options', ...new Set(since)],
+    ok: [0, 1],
+    ...(signal && { signal }),
+  })
+  const oldest = shared.stdout.trim().split('\n')[0] ?? ''
+  const { stdout } = await git.run({
+    operation: 'log',
+    at: repo,
+    args: [
+      ...`log -z --max-count=${maxMatches} --format=%B --no-show-signature --no-color`.split(' '),
+      '--fixed-strings',
+      '--regexp-ignore-case',
+      ...texts.map((text) => `--grep=${text}`),
+      '--end-of-options',
+      oldest === '' ? from : `${oldest}..${from}`,
+      '--',
+    ],
+    ...(signal && { signal }),
+  })
+  const found = stdout.split('\0').filter((message) => message !== '')
+  if (found.length >= maxMatches) throw new AppError('git-failed', 'too many commit messages match')
+  return found
+}
+
+/** The first lines of these commits' messages. One process. */
+export const subjectsOf = async (
+  git: Git,
+  repo: Repo,
+  commits: readonly Sha[],
+  { signal }: CallOptions = {},
+): Promise<ReadonlyMap<string, string>> => {
+  if (commits.length === 0) return new Map()
+  const { stdout } = await git.run({
+    operation: 'log',
+    at: repo,
+    args: [
+      ...'log -z --no-walk=unsorted --format=%H%x20%s --no-show-signature --no-color --end-of-options'.split(' '),
+      ...new Set(commits),
+      '--',
+    ],
+    ...(signal && { signal }),
+  })
+  return new Map(
+    stdout
+      .split('\0')
+      .flatMap((line) => (line === '' ? [] : [[line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]])),
+  )
+}
