@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { toWork } from '../src/domain/work.ts'
-import { resolveIsolation } from '../src/isolation/resolve.ts'
+import { resolveIsolation } from '../src/isolation/resolve/resolve.ts'
 import { populate } from './populate.ts'
 import { median } from './measure.ts'
 import type { Bench } from './stage.ts'

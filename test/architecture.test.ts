@@ -346,7 +346,7 @@ describe('each rule can fail', () => {
     ['src/domain/x.ts', "import { readFile } from 'node:fs/promises'", 'domain is pure'],
     ['src/git/x.ts', "import type { Store } from '../store/store.ts'", 'git imports store'],
     ['src/process/x.ts', "import { git } from '../git/door.ts'", 'process imports git'],
-    ['src/store/x.ts', "export { a } from '../isolation/resolve.ts'", 'store imports isolation'],
+    ['src/store/x.ts', "export { a } from '../isolation/resolve/resolve.ts'", 'store imports isolation'],
     ['src/isolation/codebases/x.ts', "import { a } from '../../cleanup/sweep.ts'", 'isolation imports cleanup'],
     ['src/isolation/x.ts', "const a = await import('../cli/run.ts')", 'isolation imports cli'],
     ['src/fleet/x.ts', "import {\n  a,\n  b,\n} from '../conversations/inbox.ts'", 'fleet imports conversations'],

@@ -1,5 +1,5 @@
 import { AppError } from '../domain/errors.ts'
-import { gitHostOf } from '../domain/github-host.ts'
+import { gitHostOf } from '../platforms/github/host.ts'
 
 /** The host GITHUB_TOKEN is for: github.com, or that of the configured API. */
 export const tokenHost = (apiUrl: string | undefined): string => {

@@ -1,7 +1,7 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { placeKey } from '../domain/notice.ts'
 import type { IsolationContext } from '../isolation/context.ts'
-import { type LinkedWork, moveWork, type WorkToMove } from '../isolation/move-work.ts'
+import { type LinkedWork, moveWork, type WorkToMove } from '../isolation/resolve/move-work.ts'
 import type { ChatCall } from './command.ts'
 
 /**

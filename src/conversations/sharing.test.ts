@@ -7,7 +7,7 @@ import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import { toWork, type WorkType } from '../domain/work.ts'
 import { writeToken } from '../git/admin-dir.ts'
-import { resolveIsolation } from '../isolation/resolve.ts'
+import { resolveIsolation } from '../isolation/resolve/resolve.ts'
 
 let world: World
 let count = 0

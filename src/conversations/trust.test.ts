@@ -7,7 +7,7 @@ import { makeWorld, type World } from '../../test/helpers/world.ts'
 import { toCodebaseId } from '../domain/names.ts'
 import type { MessageDetails } from '../domain/message.ts'
 import { trustEnvironment } from '../isolation/providers/checkout/trust-environment.ts'
-import { resolveIsolation } from '../isolation/resolve.ts'
+import { resolveIsolation } from '../isolation/resolve/resolve.ts'
 import { toWork } from '../domain/work.ts'
 
 let world: World

@@ -16,7 +16,7 @@ import {
 import type { Environments } from './environments.ts'
 import type { LimitReached } from './provider.ts'
 import { cleanupTrigger, countRemovable, findRemovable } from './removable.ts'
-import type { LimitReport } from './resolution.ts'
+import type { LimitReport } from './resolve/resolution.ts'
 
 export type Room = {
   readonly removed: number

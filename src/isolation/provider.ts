@@ -14,7 +14,7 @@ import type { Work } from '../domain/work.ts'
 import type { JournalEntry } from '../store/store.ts'
 import type { Base } from './codebases/base-branch.ts'
 import type { RemovableQuestion, RemoveOptions, RemoveOutcome } from './remove-outcome.ts'
-import type { ResolveRequest } from './resolution.ts'
+import type { ResolveRequest } from './resolve/resolution.ts'
 
 /** A request for one work's environment. The resolver has already decided which work it is. */
 export type IsolationRequest = {

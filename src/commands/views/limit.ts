@@ -1,4 +1,4 @@
-import type { LimitReport } from '../../isolation/resolution.ts'
+import type { LimitReport } from '../../isolation/resolve/resolution.ts'
 import { counted } from '../../domain/text/words.ts'
 import type { FailureJson } from './failure.ts'
 import { describeStaleBase } from './merged.ts'

@@ -199,7 +199,7 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
   }
 }
 
-/** Whoever reads a chat may have no shell there; a command for one says where it runs. */
+/** People in a chat may have no shell on the server, so a command for one says where to run it. */
 const onServer = ({ chat }: Pick<View, 'chat'>): string => (chat === true ? ' on the server' : '')
 
 /** Trust is given where the files can be reviewed, never in a chat. */

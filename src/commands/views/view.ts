@@ -16,7 +16,7 @@ export type View = {
   readonly columns: number | undefined
   /** Markdown instead of colours: names in backticks, tables as code blocks. */
   readonly chat?: true
-  /** Applied before a cell is cut: half a secret isn't recognised any more. */
+  /** Applied before a cell is cut: half a secret is no longer recognised. */
   readonly redact?: (text: string) => string
 }
 

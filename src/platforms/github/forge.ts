@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import type { Codebase } from '../../domain/environment.ts'
-import { gitHostOf } from '../../domain/github-host.ts'
+import { gitHostOf } from './host.ts'
 import type { MergedPullRequest } from '../../domain/merge-proof.ts'
 import { isSha, type Sha, toSha } from '../../domain/names.ts'
 import type { Forge, ForgeQuestion } from '../../isolation/forge.ts'

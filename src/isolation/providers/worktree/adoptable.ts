@@ -9,7 +9,7 @@ import { environmentAt } from '../../moved.ts'
 import { isCopied } from '../../codebases/copied-records.ts'
 import { pathCandidates, prepareRoot } from '../../paths.ts'
 import type { Adoptable } from '../../provider.ts'
-import type { ResolveRequest } from '../../resolution.ts'
+import type { ResolveRequest } from '../../resolve/resolution.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 
 /**

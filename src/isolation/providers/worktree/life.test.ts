@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { makeWorld } from '../../../../test/helpers/world.ts'
 import { toWork } from '../../../domain/work.ts'
-import { resolveIsolation } from '../../resolve.ts'
+import { resolveIsolation } from '../../resolve/resolve.ts'
 import { describeReason } from '../../../commands/views/reasons.ts'
 
 const issue = (n: number) => ({ work: toWork('issue', String(n)), hints: {}, createdBy: 'test' })

@@ -1,7 +1,7 @@
-import { type IsolatedEnvironment, isForPullRequest } from '../domain/environment.ts'
-import { isSha } from '../domain/names.ts'
-import type { Notice } from '../domain/notice.ts'
-import type { FollowedHead } from './provider.ts'
+import { type IsolatedEnvironment, isForPullRequest } from '../../domain/environment.ts'
+import { isSha } from '../../domain/names.ts'
+import type { Notice } from '../../domain/notice.ts'
+import type { FollowedHead } from '../provider.ts'
 import type { ResolveRequest } from './resolution.ts'
 
 /** For a conversation that is new here: which commit of the pull request it sees. Creating one says so itself. */

@@ -1,9 +1,9 @@
-import { isForPullRequest, type IsolatedEnvironment } from '../domain/environment.ts'
-import type { Notice } from '../domain/notice.ts'
-import { isOwnMessage, wasVouchedFor } from '../domain/trust.ts'
-import type { IsolationContext } from './context.ts'
-import type { FollowedHead } from './provider.ts'
-import { providerOf } from './provider-of.ts'
+import { isForPullRequest, type IsolatedEnvironment } from '../../domain/environment.ts'
+import type { Notice } from '../../domain/notice.ts'
+import { isOwnMessage, wasVouchedFor } from '../../domain/trust.ts'
+import type { IsolationContext } from '../context.ts'
+import type { FollowedHead } from '../provider.ts'
+import { providerOf } from '../provider-of.ts'
 import type { RequestWithOrigin } from './resolution.ts'
 
 export type Vouch = {

@@ -1,23 +1,28 @@
+/*
+ * Which environment a message is for. In: a codebase, a work, hints and who asks. Out: the environment with notices, or
+ * the limit that was reached. `links.ts` knows which works share one, `vouch.ts` which commits a trusted person has
+ * vouched for, `move-work.ts` moves an identity to another environment.
+ */
 import type { RequestWithOrigin, ResolveRequest, Resolution } from './resolution.ts'
-import { followsHeadOf, isForPullRequest, type IsolatedEnvironment } from '../domain/environment.ts'
-import { isAppError, IsolationBlockedError } from '../domain/errors.ts'
-import type { Notice } from '../domain/notice.ts'
-import { isOwnMessage, isTrusted, isTrustedRun } from '../domain/trust.ts'
-import { branchForWork, tasksOfBranch, type Work, sameWork, toWork } from '../domain/work.ts'
-import type { IsolationContext } from './context.ts'
-import { recogniseFullDisk } from './disk-full.ts'
-import { clearHolder } from './holders.ts'
+import { followsHeadOf, isForPullRequest, type IsolatedEnvironment } from '../../domain/environment.ts'
+import { isAppError, IsolationBlockedError } from '../../domain/errors.ts'
+import type { Notice } from '../../domain/notice.ts'
+import { isOwnMessage, isTrusted, isTrustedRun } from '../../domain/trust.ts'
+import { branchForWork, tasksOfBranch, type Work, sameWork, toWork } from '../../domain/work.ts'
+import type { IsolationContext } from '../context.ts'
+import { recogniseFullDisk } from '../disk-full.ts'
+import { clearHolder } from '../holders.ts'
 import { claimWork, linksToRemember, offers, pushNotices, recordLinks, trustedLinks, untrustedOffer } from './links.ts'
-import { followMoves, movedNotice } from './moved.ts'
-import { determineOrigin } from './codebases/pull-request-origin.ts'
+import { followMoves, movedNotice } from '../moved.ts'
+import { determineOrigin } from '../codebases/pull-request-origin.ts'
 import { headNotices } from './head-notices.ts'
 import { vouchOf } from './vouch.ts'
-import { waitForOperation } from './wait-for-operation.ts'
-import { type Environments } from './environments.ts'
-import { allProviders, presenceOf, providerOf } from './provider-of.ts'
-import type { Adoptable } from './provider.ts'
-import { cleanupToMakeRoom, limitReport } from './make-room.ts'
-import { coppice, remedy } from '../domain/remedy.ts'
+import { waitForOperation } from '../wait-for-operation.ts'
+import { type Environments } from '../environments.ts'
+import { allProviders, presenceOf, providerOf } from '../provider-of.ts'
+import type { Adoptable } from '../provider.ts'
+import { cleanupToMakeRoom, limitReport } from '../make-room.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 
 type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted' | 'prShaUsed'>
 

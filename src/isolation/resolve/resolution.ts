@@ -1,11 +1,11 @@
-import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import type { IsolationHints } from '../domain/hints.ts'
-import type { StaleBase } from '../domain/merge-proof.ts'
-import type { BranchName } from '../domain/names.ts'
-import type { Notice } from '../domain/notice.ts'
-import type { Doubt } from '../domain/trust.ts'
-import type { Work } from '../domain/work.ts'
-import type { Holder } from '../domain/holder.ts'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import type { IsolationHints } from '../../domain/hints.ts'
+import type { StaleBase } from '../../domain/merge-proof.ts'
+import type { BranchName } from '../../domain/names.ts'
+import type { Notice } from '../../domain/notice.ts'
+import type { Doubt } from '../../domain/trust.ts'
+import type { Work } from '../../domain/work.ts'
+import type { Holder } from '../../domain/holder.ts'
 
 export type ResolveRequest = {
   readonly codebase: Codebase

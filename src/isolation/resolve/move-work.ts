@@ -1,12 +1,12 @@
-import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { AppError } from '../domain/errors.ts'
-import type { IsolationHints } from '../domain/hints.ts'
-import { coppice, remedy } from '../domain/remedy.ts'
-import { isOwnMessage, mayServe } from '../domain/trust.ts'
-import type { Work } from '../domain/work.ts'
-import type { Store } from '../store/store.ts'
-import { determineOrigin } from './codebases/pull-request-origin.ts'
-import type { IsolationContext } from './context.ts'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { IsolationHints } from '../../domain/hints.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
+import { isOwnMessage, mayServe } from '../../domain/trust.ts'
+import type { Work } from '../../domain/work.ts'
+import type { Store } from '../../store/store.ts'
+import { determineOrigin } from '../codebases/pull-request-origin.ts'
+import type { IsolationContext } from '../context.ts'
 
 /** What a link made by hand means for the issue or pull request that the conversation is about. */
 export type LinkedWork = { readonly work: Work } & (

@@ -1,10 +1,10 @@
-import { type Codebase, isForPullRequest, type IsolatedEnvironment } from '../domain/environment.ts'
-import type { IsolationHints } from '../domain/hints.ts'
-import type { BranchName } from '../domain/names.ts'
-import type { Notice } from '../domain/notice.ts'
-import { isOwnMessage, isTrusted } from '../domain/trust.ts'
-import { isNumbered, sameWork, toWork, type Work } from '../domain/work.ts'
-import type { IsolationContext } from './context.ts'
+import { type Codebase, isForPullRequest, type IsolatedEnvironment } from '../../domain/environment.ts'
+import type { IsolationHints } from '../../domain/hints.ts'
+import type { BranchName } from '../../domain/names.ts'
+import type { Notice } from '../../domain/notice.ts'
+import { isOwnMessage, isTrusted } from '../../domain/trust.ts'
+import { isNumbered, sameWork, toWork, type Work } from '../../domain/work.ts'
+import type { IsolationContext } from '../context.ts'
 import type { RequestWithOrigin } from './resolution.ts'
 
 /*
