@@ -36,6 +36,8 @@ export type AgentRequest = {
   readonly prompt: string
   /** Data, marked as such: earlier messages, an issue's text, whether this is a rerun. */
   readonly context: string | undefined
+  /** Files sent with the message. The agent may read them, not change them. */
+  readonly attachments?: readonly AgentAttachment[]
   /** The agent's session id from an earlier run in this conversation, to resume. */
   readonly session: string | undefined
   readonly rules: AgentRules
@@ -55,6 +57,16 @@ export type AgentRequest = {
   readonly onStart: (process: ProcessIdentity) => Promise<void>
   /** Asks the user whether the agent may do this; undefined if there is nobody to ask. */
   readonly ask?: (question: AgentQuestion) => Promise<boolean | undefined>
+}
+
+export type AgentAttachment = {
+  /** Absolute, outside the worktree, readable by the run. */
+  readonly path: string
+  /** The name it was sent with, as the sender wrote it. */
+  readonly name: string
+  /** As checked by the downloader: "image/png". */
+  readonly mediaType: string
+  readonly bytes: number
 }
 
 export type AgentQuestion = { readonly agent: string; readonly what: string }
