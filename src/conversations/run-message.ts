@@ -274,6 +274,7 @@ const repliesOf = (
     tripped,
     planted,
     sessionLost,
+    notReadOnly,
   }: Exclude<RunResult, { outcome: 'limit' } | { outcome: 'over-budget' }>,
   { codebase, run, runMinutes }: Pick<MessageTask, 'codebase' | 'run'> & { readonly runMinutes: number },
 ): readonly NewReply[] => {
@@ -285,6 +286,7 @@ const repliesOf = (
     isThere ? [{ key, role: 'system', text: words() }] : []
   return [
     ...notice('session', sessionLost, () => notices.sessionLostNotice),
+    ...notice('writable', notReadOnly, () => notices.writableNotice),
     ...(stopped || reply.trim() === '' ? [] : [{ key: 'reply', role: 'agent', text: reply } as const]),
     ...notice('reply', stopped, () => notices.stoppedNotice),
     ...notice('problem', outcome === 'failed', () => notices.failureNotice(failure)),
