@@ -5,6 +5,9 @@ import type { IsolationHints } from '../domain/hints.ts'
 import { rememberMerge } from '../isolation/merge-proof/forge.ts'
 import { capabilitiesOf } from '../domain/platform-capabilities.ts'
 import type { Conversation, ConversationPatch, InboxMessage, Store } from '../store/store.ts'
+import type { FetchedAttachments } from '../runs/attachments/directory.ts'
+import { fetchAttachments } from './attachments/fetch.ts'
+import { notFetchedNotice } from './attachments/texts.ts'
 import { codebaseFor } from './bind-codebase.ts'
 import { renameImported } from './rename-imported.ts'
 import { answerCommand, isChatCommand } from './answer-command.ts'
@@ -190,9 +193,17 @@ const work = async (
     return answered(context, given, kept.replies, kept.record)
   }
   const message = await prepared(context, given, run.signal)
+  const attachments = await fetchAttachments(context, message, run.signal)
+  await tellNotFetched(context, message, attachments)
   const same = conversation.codebaseId === undefined || conversation.codebaseId === codebase.id
   const bound = { ...conversation, codebaseId: codebase.id, ...(!same && { environmentId: undefined }) }
-  const { outcome, replies, record } = await runMessage(context, message, { conversation: bound, codebase, run, asked })
+  const { outcome, replies, record } = await runMessage(context, message, {
+    conversation: bound,
+    codebase,
+    run,
+    attachments,
+    asked,
+  })
   await context.isolation.failpoint('message.worked')
   // Where the work happens names the repository; a command that only reads has no such place.
   const readsHere = asked?.command.type === 'read' && !asked.command.requiresIsolation
@@ -202,6 +213,17 @@ const work = async (
       : []
   await answered(context, message, [...named, ...replies], record)
   return outcome
+}
+
+const tellNotFetched = async (
+  context: ConversationsContext,
+  message: InboxMessage,
+  { notFetched }: FetchedAttachments,
+): Promise<void> => {
+  if (notFetched.length === 0) return
+  const reply = { key: 'attachments', role: 'system', text: notFetchedNotice(notFetched) } as const
+  await recordReplies(context, context.isolation.store, replyTarget(message), [reply])
+  context.queue.outboxChanged()
 }
 
 /** Platforms report every closed issue; most were never mentioned here and leave no trace. */

@@ -4,6 +4,8 @@ import { AppError } from '../domain/errors.ts'
 import { capabilitiesOf, type KnownPlatforms } from '../domain/platform-capabilities.ts'
 import { hideLocalDetails } from '../domain/text/hide-local-details.ts'
 import { type Notice, onceKey, placeKey } from '../domain/notice.ts'
+import type { MessageDetails } from '../domain/message.ts'
+import type { FetchedAttachments } from '../runs/attachments/directory.ts'
 import { taskWork, toWork, type Work } from '../domain/work.ts'
 import type { BudgetReached } from '../runs/budget.ts'
 import { interruptionOf } from '../runs/interruption.ts'
@@ -16,6 +18,7 @@ import { leftNotice } from '../commands/stop.ts'
 import { describeNotices } from '../commands/views/notices.ts'
 import type { ConversationsContext } from './context.ts'
 import type { Handled, MessageControls } from './message-controls.ts'
+import { notFetchedContext } from './attachments/texts.ts'
 import { isChatCommand } from './answer-command.ts'
 import * as notices from './notices.ts'
 import { isOffer, type Offer, offerReply } from './offers.ts'
@@ -28,6 +31,7 @@ export type MessageTask = {
   readonly conversation: Conversation
   readonly codebase: Codebase
   readonly run: MessageControls
+  readonly attachments: FetchedAttachments
   /** The repository command, if the message is one. */
   readonly asked: { readonly command: RepoCommand; readonly prompt: string } | undefined
 }
@@ -64,7 +68,7 @@ const requestOf = async (
   task: MessageTask,
   offers: Offer[],
 ): Promise<RunRequest> => {
-  const { conversation, codebase, run, asked } = task
+  const { conversation, codebase, run, asked, attachments } = task
   const isFirst = asked === undefined && (await isFirstMessage(context.isolation, message, conversation))
   const { id, attempts, platform, conversationId, details } = message
   const isThread = details.hints?.workflowType === undefined
@@ -76,7 +80,8 @@ const requestOf = async (
     hints: { ...(isFirst && isThread && hintsInText(message.text, codebase)), ...details.hints },
     prompt: asked?.prompt ?? message.text,
     ...(isFirst && { firstMessage: firstMessageOf(message) }),
-    context: details.context,
+    context: contextOf(details, attachments),
+    attachments: attachments.files,
     rules: rulesOf(asked?.command),
     needsIsolation: asked?.command.type !== 'read' || asked.command.requiresIsolation,
     agent: conversation.agent,
@@ -92,6 +97,14 @@ const requestOf = async (
     turns: run.turns,
     signal: run.signal,
   }
+}
+
+const contextOf = ({ context }: MessageDetails, { notFetched }: FetchedAttachments): string | undefined => {
+  const parts = [
+    ...(context === undefined ? [] : [context]),
+    ...(notFetched.length === 0 ? [] : [notFetchedContext(notFetched)]),
+  ]
+  return parts.length === 0 ? undefined : parts.join('\n\n')
 }
 
 /** Whoever opens an issue says with its title what it is about. */
