@@ -146,6 +146,41 @@ describe('a link made by hand', () => {
     },
   )
 
+  test.each(['is there', 'is gone, too'])(
+    'after the linked worktree is removed, a pull request goes back to its own branch, whose worktree %s',
+    async (how) => {
+      const n = next()
+      const shared = await treeOf('begin', thread(`C12:${n}`))
+      // Checked out in the main working tree, so that the pull request gets a branch of its own.
+      const pr = about('pr', n, { isForkPR: false, prBranch: 'main' })
+      expect(await treeOf('fix it', pr)).toBe(`pr-${n}`)
+      const before = await holderOf('pr', n)
+      await send(`/worktree link ${shared}`, pr)
+      const linked = await holderOf('pr', n)
+      if (before === undefined || linked === undefined) throw new Error('nothing was linked')
+      await world.provider.destroy(linked, { trigger: 'command', force: true })
+      if (how === 'is gone, too') rmSync(before.path, { recursive: true })
+      expect(await treeOf('go on', pr)).toBe(`pr-${n}`)
+      const after = await holderOf('pr', n)
+      expect([after?.branch, after?.id === before.id]).toEqual([`pr-${n}`, how === 'is there'])
+    },
+  )
+
+  test('leads a pull request back to its own worktree also if nobody trusts that one', async () => {
+    const n = next()
+    const shared = await treeOf('begin', thread(`C13:${n}`))
+    const pr = about('pr', n, { isForkPR: false, prBranch: 'main' })
+    await send('fix it', pr)
+    const before = await holderOf('pr', n)
+    await send(`/worktree link ${shared}`, pr)
+    const linked = await holderOf('pr', n)
+    if (before === undefined || linked === undefined) throw new Error('nothing was linked')
+    const { environments } = world.context.store
+    await environments.update(before.id, { trust: 'unproven' })
+    await world.provider.destroy(linked, { trigger: 'command', force: true })
+    expect((await send('go on', pr)).request).toMatchObject({ directory: before.path, untrusted: true })
+  })
+
   test('keeps no issue from its branch when both worktrees are gone', async () => {
     const n = next()
     const shared = await treeOf('begin', thread(`C10:${n}`))
