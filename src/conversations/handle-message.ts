@@ -1,10 +1,8 @@
-import { isNumbered, parseWorkRef } from '../domain/work.ts'
 import { onConversationClosed } from '../cleanup/closed.ts'
 import { isAppError, NotIsolatedError } from '../domain/errors.ts'
-import type { IsolationHints } from '../domain/hints.ts'
 import { rememberMerge } from '../isolation/merge-proof/forge.ts'
 import { capabilitiesOf } from '../domain/platform-capabilities.ts'
-import type { Conversation, ConversationPatch, InboxMessage, Store } from '../store/store.ts'
+import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import { codebaseFor } from './bind-codebase.ts'
 import { renameImported } from './rename-imported.ts'
 import { answerCommand, isChatCommand } from './answer-command.ts'
@@ -121,17 +119,9 @@ const conversationOf = async (
     lastActivityAt: now,
     closedAt: undefined,
     ...(details.agent !== undefined && { agent: details.agent }),
-    ...numberedWork(details.hints),
   }
   await store.conversations.update(conversation.id, patch)
   return { ...conversation, ...patch }
-}
-
-/** A person who links the conversation later moves this work along. */
-const numberedWork = ({ workflowType, workflowId }: IsolationHints = {}): Pick<ConversationPatch, 'work'> => {
-  if (workflowType === undefined || workflowId === undefined || !isNumbered(workflowType)) return {}
-  const work = parseWorkRef(`${workflowType}:${workflowId}`)
-  return work === undefined ? {} : { work }
 }
 
 const answerOrRun = async (
@@ -148,7 +138,9 @@ const answerOrRun = async (
   const codebase = found !== undefined && 'codebase' in found ? found.codebase : undefined
   // A repository's thread is about that one, whatever it was bound to before.
   const fallback = message.details.github === undefined ? conversation.codebaseId : undefined
-  const bound = { ...conversation, codebaseId: codebase?.id ?? fallback }
+  // Read again: its number and its worktree may have been the previous codebase's.
+  const current = (await context.isolation.store.conversations.get(conversation.id)) ?? conversation
+  const bound = { ...current, codebaseId: codebase?.id ?? fallback }
   const answer = await answerCommand(context, {
     conversation: bound,
     text: message.text,
