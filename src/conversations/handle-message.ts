@@ -13,7 +13,7 @@ import type { Handled, MessageControls } from './message-controls.ts'
 import * as notices from './notices.ts'
 import { acceptedOffer } from './offers.ts'
 import { prepared } from './inbox/prepared.ts'
-import { routeMessage } from './route-message.ts'
+import { asRouted, routeMessage } from './route-message.ts'
 import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 import { type MessageTask, overBudget, runMessage } from './run-message.ts'
 
@@ -43,9 +43,9 @@ export const handleMessage = async (
     if (isChatCommand(typed.text)) return await answerOrRun(context, typed, conversation, run)
     const routed = await routeMessage(context, message, conversation)
     if (routed.kind === 'offer') return await answered(context, message, [routed.reply])
-    const given = { ...message, text: routed.text }
+    const given = asRouted(message, routed)
     if (isChatCommand(given.text)) return await answerOrRun(context, given, conversation, run)
-    return await work(context, given, conversation, run)
+    return await work(context, given, conversation, run, { said: routed.of })
   } catch (error) {
     const interrupted = interruptionOf(run.signal)
     // An agent that couldn't be ended may still run: leave the message running, so that the next start ends it first.
@@ -153,7 +153,7 @@ const answerOrRun = async (
     signal: run.signal,
   })
   const isFallback = found !== undefined && 'isFallback' in found
-  if (answer.kind === 'run') return work(context, message, conversation, run, { ...answer, isFallback })
+  if (answer.kind === 'run') return work(context, message, conversation, run, { asked: answer, isFallback })
   return answered(context, message, [{ key: 'reply', role: 'system', text: answer.text }])
 }
 
@@ -162,7 +162,7 @@ const work = async (
   given: InboxMessage,
   conversation: Conversation,
   run: MessageControls,
-  asked?: NonNullable<MessageTask['asked']> & { readonly isFallback: boolean },
+  { asked, said, isFallback = false }: Partial<Pick<MessageTask, 'asked' | 'said'>> & { isFallback?: boolean },
 ): Promise<Handled> => {
   const found = await codebaseFor(context, conversation, given)
   if ('refusal' in found) {
@@ -178,14 +178,13 @@ const work = async (
   const message = await prepared(context, given, run.signal)
   const same = conversation.codebaseId === undefined || conversation.codebaseId === codebase.id
   const bound = { ...conversation, codebaseId: codebase.id, ...(!same && { environmentId: undefined }) }
-  const { outcome, replies, record } = await runMessage(context, message, { conversation: bound, codebase, run, asked })
+  const task = { conversation: bound, codebase, run, asked, said }
+  const { outcome, replies, record } = await runMessage(context, message, task)
   await context.isolation.failpoint('message.worked')
   // Where the work happens names the repository; a command that only reads has no such place.
   const readsHere = asked?.command.type === 'read' && !asked.command.requiresIsolation
   const named: NewReply[] =
-    asked?.isFallback === true && readsHere
-      ? [{ key: 'codebase', role: 'system', text: notices.onlyCodebaseNotice(codebase) }]
-      : []
+    isFallback && readsHere ? [{ key: 'codebase', role: 'system', text: notices.onlyCodebaseNotice(codebase) }] : []
   await answered(context, message, [...named, ...replies], record)
   return outcome
 }
