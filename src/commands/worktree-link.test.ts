@@ -35,6 +35,13 @@ test('a linked conversation is persistent where its platform says so', async () 
   }
   expect(await persistent('telegram')).toBe(true)
   expect(await persistent('slack')).toBe(false)
+  // So the worktree is never cleaned up, not even when its issue is worked on elsewhere.
+  const { codebase, context } = world
+  await context.store.codebases.update(codebase.id, { github: 'acme/app' })
+  const shared = (await resolved(world, 'thread', 'C1:1')).environment
+  expect((await link(world, shared.id, 'github:acme/app#42')).text(view)).toContain(
+    'Its previous worktree issue-42 keeps its files, and stays until somebody removes it.',
+  )
 })
 
 test('a conversation on an unknown platform is refused, with the platforms there are', async () => {

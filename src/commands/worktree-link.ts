@@ -204,8 +204,9 @@ const aboutWork = (linked: LinkedWork, { branch }: IsolatedEnvironment, view: Vi
   }
 }
 
-const fateOf = ({ status, owned }: IsolatedEnvironment): string => {
+const fateOf = ({ status, owned, persistent }: IsolatedEnvironment): string => {
   if (status === 'missing') return 'is missing'
+  if (owned && persistent === true) return 'keeps its files, and stays until somebody removes it'
   return owned ? 'keeps its files, and is cleaned up like any other' : 'keeps its files'
 }
 
