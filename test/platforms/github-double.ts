@@ -1,3 +1,4 @@
+import { memoryForTest } from '../helpers/platform-memory.ts'
 import { createHmac, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage as Request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -316,7 +317,7 @@ export const makeGithub = async (
   const log = createLogger({ write: (line) => logged.push(line), level: 'debug', clock, redact: (text) => text })
   const platform = await createGithubPlatform(
     { webhookSecret: SECRET, ...settings },
-    { log, clock, ids: randomUUID, secrets },
+    { log, clock, ids: randomUUID, secrets, memory: memoryForTest([], clock) },
     { paced: false, timeoutMs: 2_000, ...options },
   )
   return { platform, logged, secrets }
