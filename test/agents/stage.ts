@@ -35,6 +35,7 @@ export const claudeAt = (url: string, stage: Stage, options: Partial<ClaudeAgent
   createClaudeAgent({
     command: programs().claude,
     permissionMode: 'acceptEdits',
+    permissions: 'allow',
     silenceMs: 60_000,
     clock: Date.now,
     ids: randomUUID,

@@ -103,7 +103,7 @@ describe('what it says', () => {
       text: 'I look first.\n\nDone.',
       usage: { costUsd: 0.25, inputTokens: 7, outputTokens: 5 },
     })
-    expect(tools).toEqual(['edited src/login.ts', 'failed: ran npm test'])
+    expect(tools).toEqual(['editing src/login.ts', 'running npm test', "couldn't run npm test"])
   })
 
   test('the words of the user are a block of their own, and what surrounds them a resource', async () => {
