@@ -101,9 +101,9 @@ export const agentSuite = (specs: readonly AgentSpec[]): void => {
       expect(readdirSync(scene.box.root).includes('contexts') ? readdirSync(contextDirectory(scene)) : []).toEqual([])
     })
 
-    test('is told of the files that came with a message, and may not fail over one that is gone', async () => {
+    test('works even if an image sent with the message is gone', async () => {
       const gone = scene.box.path('files', 'gone.png')
-      const attachments = [{ path: gone, name: 'a\nb.png', mediaType: 'image/x-none', bytes: 10 }]
+      const attachments = [{ path: gone, name: 'a\nb.png', mediaType: 'image/png', bytes: 10 }]
       const result = await spec.works(scene).run(request([], { attachments }))
       expect(result.outcome).toBe('done')
     })

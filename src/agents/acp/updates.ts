@@ -8,6 +8,8 @@ export type Updates = {
   /** Reports only what follows: an agent that resumes may replay its whole history first. */
   begin(): void
   handle(update: SessionUpdate): void
+  /** A call that was asked for starts now. */
+  allowed(call: ToolCallUpdate): void
   /** A tool that runs for ten minutes prints nothing. */
   toolRunning(): boolean
   usage(response: PromptResponse): AgentUsage | undefined
@@ -72,6 +74,7 @@ export const createUpdates = ({ root, reply }: UpdatesOptions): Updates => {
         default:
       }
     },
+    allowed: (call) => tool({ ...call, status: 'in_progress' }),
     toolRunning: () => [...tools.values()].some((call) => call.status === 'in_progress'),
     usage: (response) => {
       const tokens = tokensOf(response)

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import type { CodexSandbox } from '../../domain/config/agents.ts'
 import type { AgentAttachment, AgentRequest } from '../agent.ts'
 import { isImage } from '../attachments.ts'
@@ -40,8 +41,12 @@ export const codexArguments = (
   ]
 }
 
-/** Joined, since the option takes several values and would take what follows for another image; a comma separates them. */
-const imageOption = ({ path }: AgentAttachment): string[] => (path.includes(',') ? [] : [`--image=${path}`])
+/**
+ * Joined, since the option takes several values and would take what follows for another image; a comma separates them.
+ * An image that is gone would fail the run.
+ */
+const imageOption = ({ path }: AgentAttachment): string[] =>
+  path.includes(',') || !existsSync(path) ? [] : [`--image=${path}`]
 
 /**
  * Ignores a stranger's AGENTS.md, skills and `.codex/` (MCP servers, hooks). Codex trusts the worktrees of a trusted
