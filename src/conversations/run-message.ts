@@ -173,7 +173,7 @@ const threadReporter = (
     event: (event) => {
       if (event.type === 'text') {
         text += event.text
-        delivery?.preview?.(conversationId, text)
+        delivery?.preview?.(conversationId, text, message.details.replyTo)
         changes.emit({ type: 'progress', platform, conversationId, kind: 'text', text: event.text })
       } else changes.emit({ type: 'progress', platform, conversationId, kind: 'tool', text: event.line })
     },

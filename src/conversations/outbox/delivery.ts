@@ -21,13 +21,15 @@ export type Delivery = {
    */
   fetchAttachment?(attachment: MessageAttachment, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
   /** Shows the agent's text so far, if the platform can. Best effort. */
-  preview?(conversationId: string, text: string): void
+  preview?(conversationId: string, text: string, replyTo?: string): void
 }
 
 export type OutgoingMessage = {
   /** Stable for the same part of the same reply: a marker, a nonce, metadata. */
   readonly id: string
   readonly conversationId: string
+  /** `MessageDetails.replyTo` of the message that it answers. */
+  readonly replyTo?: string | undefined
   readonly role: Role
   readonly text: string
   /** Buttons, on the last part. Where the platform has none, the text says what to write. */
