@@ -1,4 +1,4 @@
-import { withoutMentions } from './mentions.ts'
+import { withoutMentions } from './markdown/mentions.ts'
 
 /*
  * Each of our comments ends with a hidden line that identifies the reply, so that it isn't sent twice, and marks it as

@@ -2,12 +2,12 @@ import type { IsolationHints } from '../../domain/hints.ts'
 import type { MergeEvent, MessageDetails } from '../../domain/message.ts'
 import { isSha, toSha } from '../../domain/names.ts'
 import { conversationIdOf, FORGE } from './conversation-id.ts'
-import { closingIssuesIn } from './links.ts'
+import { closingIssuesIn } from './markdown/links.ts'
 import { isOurs } from './marker.ts'
-import { textForBot } from './mention.ts'
+import { textForBot } from './markdown/mention.ts'
 import * as read from './payloads.ts'
 import { describeCodeLocation, describeThread } from './thread-context.ts'
-import { visible } from './visible.ts'
+import { visible } from './markdown/visible.ts'
 
 /** A delivery's meaning. Whether its author is allowed is decided elsewhere. */
 export type Parsed =

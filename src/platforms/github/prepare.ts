@@ -6,7 +6,7 @@ import type { Logger } from '../../process/log.ts'
 import type { Comment, GithubClient } from './client.ts'
 import { repositoryOf, type Thread, threadOf } from './conversation-id.ts'
 import { failureOf } from './failure.ts'
-import { closingIssuesIn } from './links.ts'
+import { closingIssuesIn } from './markdown/links.ts'
 import { headHints } from './parse.ts'
 import { MAX_COMMENTS, withComments } from './thread-context.ts'
 

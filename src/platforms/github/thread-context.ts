@@ -1,5 +1,5 @@
 import type { PullRequest, Writer } from './payloads.ts'
-import { visible } from './visible.ts'
+import { visible } from './markdown/visible.ts'
 
 /** A comment in the thread. */
 export type Remark = { readonly by: string; readonly at?: string | undefined; readonly text: string }
