@@ -11,12 +11,18 @@ import { createClient, type GithubClient } from './client.ts'
 import { threadOf } from './conversation-id.ts'
 import { failureOf } from './failure.ts'
 import { COMMENT_LIMIT } from './marker.ts'
+import { createAcknowledge } from './acknowledge.ts'
+import { createFetchAttachment } from './fetch-attachment.ts'
+import { webUrlOf } from './host.ts'
+import { createMessageClient } from './message-client.ts'
 import { createWritePermission } from './write-permission.ts'
 import { createOctokits, type Identity } from './octokits.ts'
 import { type Parsed, parseDelivery } from './parse.ts'
 import { prepareMessage } from './prepare.ts'
 import { createReplies } from '../replies/engine.ts'
+import { replyKey } from './reply-place.ts'
 import { githubReplies } from './reply-port.ts'
+import { createReviewClient } from './reviews/client.ts'
 import { readDelivery } from './delivery.ts'
 import type { GithubSettings } from './settings.ts'
 import { createConnectionStatus } from './connection-status.ts'
@@ -43,19 +49,22 @@ export const createGithubPlatform = async (
   const webhooks = new Webhooks({ secret })
   const connection = createConnectionStatus(clock)
   const sdk = { log, clock, secrets, timeoutMs }
-  const client = connection.watch(
-    createClient({
-      octokits: createOctokits(settings, { ...sdk, paced }),
-      unpaced: createOctokits(settings, { ...sdk, paced: false }),
-    }),
-  )
+  const calls = {
+    octokits: createOctokits(settings, { ...sdk, paced }),
+    unpaced: createOctokits(settings, { ...sdk, paced: false }),
+  }
+  const client = connection.watch(createClient(calls))
+  const reviews = connection.watch(createReviewClient(calls))
+  const messages = connection.watch(createMessageClient(calls))
+  const webUrl = webUrlOf(settings.apiUrl)
+  const acknowledge = createAcknowledge({ client: messages, clock, log })
   const askPermission = createWritePermission({ client, clock, log })
   let self: Identity | undefined
   let bot = settings.bot?.replace(/^@/, '')
   let inbox: PlatformInbox | undefined
   const getSelf = async (): Promise<Identity | undefined> => (self ??= await client.identity().catch(() => undefined))
   const isApp = settings.appId !== undefined
-  const port = githubReplies({ client, self: getSelf, clock, previewEveryMs, isApp })
+  const port = githubReplies({ client, reviews, self: getSelf, clock, previewEveryMs, isApp })
   const replies = createReplies(port, { clock, log })
 
   const receive = async (parsed: Exclude<Parsed, { kind: 'ignored' }>, event: string): Promise<WebhookAnswer> => {
@@ -70,7 +79,9 @@ export const createGithubPlatform = async (
     const by = await permitted(parsed)
     if (by === 'no') return { status: 200, body: 'ignored' }
     if (by === 'unknown') return notAccepting
-    return answerFor(await into.accept({ ...thread, kind: 'message', text: parsed.text }, by))
+    const accepted = await into.accept({ ...thread, kind: 'message', text: parsed.text }, by)
+    if (accepted.outcome === 'accepted') acknowledge(conversationId, details.messageId)
+    return answerFor(accepted)
   }
 
   /** Allowed: listed users, and those who can write to the repository. */
@@ -113,14 +124,16 @@ export const createGithubPlatform = async (
       const delivery = await readDelivery(webhooks, request)
       if ('status' in delivery) return delivery
       const { cloneUnknown = false } = settings
-      const parsed = parseDelivery(delivery.event, delivery.payload, { bot, cloneUnknown })
+      const parsed = parseDelivery(delivery.event, delivery.payload, { bot, cloneUnknown, webUrl })
       if (parsed.kind !== 'ignored') return receive(parsed, delivery.event)
       log.debug('a delivery was ignored', { event: delivery.event, id: delivery.id, reason: parsed.reason })
       return { status: 200, body: `ignored: ${parsed.reason}` }
     },
-    prepare: (message) => prepareMessage({ client, clock, log }, message),
-    send: replies.send,
-    preview: replies.preview,
+    prepare: (message) => prepareMessage({ client: { ...client, ...reviews }, clock, log }, message),
+    fetchAttachment: createFetchAttachment({ client: messages, webUrl, token: settings.token }),
+    send: ({ conversationId, replyTo, ...message }) =>
+      replies.send({ ...message, conversationId: replyKey(conversationId, replyTo) }),
+    preview: (conversationId, text, replyTo) => replies.preview(replyKey(conversationId, replyTo), text),
     status: connection.status,
   }
 
