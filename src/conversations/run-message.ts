@@ -124,7 +124,10 @@ const threadReporter = (
   const { isolation, changes, queue, keepSpares } = context
   const { platform, conversationId, attempts } = message
   const delivery = context.deliveries.get(platform)
+  const startedAt = isolation.clock()
   let text = ''
+  let tool: string | undefined
+  const showProgress = (): void => delivery?.preview?.(conversationId, { text, tool, startedAt }, message.details.replyTo)
   /** Run after the transaction commits. */
   let after: (() => void)[] = []
   const tell = async (store: Store, replies: readonly NewReply[]): Promise<void> => {
@@ -173,12 +176,18 @@ const threadReporter = (
     event: (event) => {
       if (event.type === 'text') {
         text += event.text
-        delivery?.preview?.(conversationId, text, message.details.replyTo)
         changes.emit({ type: 'progress', platform, conversationId, kind: 'text', text: event.text })
-      } else changes.emit({ type: 'progress', platform, conversationId, kind: 'tool', text: event.line })
+      } else {
+        tool = event.line
+        changes.emit({ type: 'progress', platform, conversationId, kind: 'tool', text: event.line })
+      }
+      showProgress()
     },
     ask: (signal) => askInThread(context, message, { ...run, signal }),
-    began: (child) => queue.began(message, child),
+    began: async (child) => {
+      await queue.began(message, child)
+      showProgress()
+    },
     left: (left) => run.onLeft?.(left),
   }
 }

@@ -15,7 +15,7 @@ const pull = {
   base: { repo: { full_name: 'acme/app' } },
 }
 const comment = { id: 77, body: '@coppice have a look', user: alice, created_at: '2026-01-02T03:04:05Z' }
-const settings = { bot: 'coppice', cloneUnknown: false }
+const settings = { bot: 'coppice', cloneUnknown: false, webUrl: 'https://github.com' }
 const parse = (event: string, payload: object, more: Partial<typeof settings> = {}) =>
   parseDelivery(event, { ...common, ...payload }, { ...settings, ...more })
 

@@ -38,7 +38,7 @@ export type GithubOptions = {
 export const createGithubPlatform = async (
   settings: GithubSettings,
   { log, clock, secrets }: PlatformParts,
-  { timeoutMs = 15_000, paced = true, previewEveryMs = 5_000 }: GithubOptions = {},
+  { timeoutMs = 15_000, paced = true, previewEveryMs = 15_000 }: GithubOptions = {},
 ): Promise<Platform> => {
   const secret = settings.webhookSecret
   if (secret === undefined) {
@@ -133,7 +133,7 @@ export const createGithubPlatform = async (
     fetchAttachment: createFetchAttachment({ client: messages, webUrl, token: settings.token }),
     send: ({ conversationId, replyTo, ...message }) =>
       replies.send({ ...message, conversationId: replyKey(conversationId, replyTo) }),
-    preview: (conversationId, text, replyTo) => replies.preview(replyKey(conversationId, replyTo), text),
+    preview: (conversationId, progress, replyTo) => replies.preview(replyKey(conversationId, replyTo), progress),
     status: connection.status,
   }
 

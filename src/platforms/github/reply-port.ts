@@ -3,7 +3,7 @@ import type { Clock } from '../../domain/clock.ts'
 import type { ReplyPort, RateLimit } from '../replies/port.ts'
 import type { Comment, GithubClient } from './client.ts'
 import { failureOf, toDeliveryError } from './failure.ts'
-import { asPreview, hasMarker, isOurs, isPreview, withMarker } from './marker.ts'
+import { asPreview, COMMENT_LIMIT, hasMarker, isOurs, isPreview, withMarker } from './marker.ts'
 import { noRetries, type Identity } from './octokits.ts'
 import { type ReplyPlace, replyPlaceOf } from './reply-place.ts'
 import type { ReviewClient } from './reviews/client.ts'
@@ -64,13 +64,14 @@ export const githubReplies = (parts: ReplyPortParts): ReplyPort<ReplyPlace, Post
       error: toDeliveryError(error, clock),
       mayHaveSucceeded: failureOf(error, clock).kind === 'away',
     }),
-    previews: { render: asPreview, firstMs: previewEveryMs, whenOvertaken: 'stay' },
+    previews: { limit: COMMENT_LIMIT - 100, render: asPreview, firstMs: Math.min(previewEveryMs, FIRST_MS), whenOvertaken: 'stay' },
   }
 }
 
 /** At GitHub's pace the next ones are seconds away; meanwhile other platforms' replies go out. */
 const MAX_WAITING = 5
 const PACE_MS = 3_000
+const FIRST_MS = 5_000
 
 /** Its first comment was deleted. Better an answer in the conversation than none. */
 const isThreadGone = (error: unknown): boolean =>

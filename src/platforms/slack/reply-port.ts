@@ -1,4 +1,3 @@
-import { splitReply } from '../../conversations/outbox/split.ts'
 import type { Mark, ReplyPort } from '../replies/port.ts'
 import { mayHaveSucceeded, type SlackClient, toDeliveryError } from './client.ts'
 import { type ChatAddress, threadOf } from './parse.ts'
@@ -20,7 +19,11 @@ const BETWEEN_MS = 1_500
 export const slackReplies = (client: SlackClient): ReplyPort<ChatAddress, string> => ({
   placeOf: threadOf,
   // Posting is limited per channel, every other method per workspace, and a token is for one workspace.
-  rateLimitOf: ({ channel }, call) => ({ name: call === 'post' ? `post ${channel}` : call, everyMs: BETWEEN_MS }),
+  rateLimitOf: ({ channel }, call) => ({
+    name: call === 'post' ? `post ${channel}` : call,
+    everyMs: BETWEEN_MS,
+    within: { name: 'workspace', everyMs: BETWEEN_MS },
+  }),
   render: toMrkdwn,
   post: async ({ channel, threadTs }, text, mark) => {
     const message = {
@@ -54,8 +57,9 @@ export const slackReplies = (client: SlackClient): ReplyPort<ChatAddress, string
   },
   failureOf: (error) => ({ error: toDeliveryError(error), mayHaveSucceeded: mayHaveSucceeded(error) }),
   previews: {
-    render: (text) => {
-      const shown = `${toMrkdwn(splitReply(text, LIMIT)[0] ?? '')} …`
+    limit: LIMIT,
+    render: (markdown) => {
+      const shown = `${toMrkdwn(markdown)} …`
       return canEdit(shown) ? shown : undefined
     },
     fits: (body) => canEdit(body),
