@@ -127,7 +127,8 @@ const threadReporter = (
   const startedAt = isolation.clock()
   let text = ''
   let tool: string | undefined
-  const showProgress = (): void => delivery?.preview?.(conversationId, { text, tool, startedAt }, message.details.replyTo)
+  const showProgress = (): void =>
+    delivery?.preview?.(conversationId, { text, tool, startedAt }, message.details.replyTo)
   /** Run after the transaction commits. */
   let after: (() => void)[] = []
   const tell = async (store: Store, replies: readonly NewReply[]): Promise<void> => {

@@ -25,7 +25,10 @@ export const attachmentsIn = (
 export type AttachmentSource = { readonly thread: Thread; readonly message: MessageRef; readonly url: string }
 
 /** Undefined if it isn't one of ours: nothing else is fetched. */
-export const sourceOf = ({ reference }: Pick<MessageAttachment, 'reference'>, webUrl: string): AttachmentSource | undefined => {
+export const sourceOf = (
+  { reference }: Pick<MessageAttachment, 'reference'>,
+  webUrl: string,
+): AttachmentSource | undefined => {
   const [conversationId = '', messageId, url = ''] = reference.split(' ')
   const thread = threadOf(conversationId)
   const message = messageRefOf(messageId)
@@ -41,7 +44,9 @@ const MAX_ATTACHMENTS = 20
 
 const uploadsIn = (text: string, webUrl: string): string[] =>
   segmentsOf(text).flatMap((segment) =>
-    isShown(segment) ? [...segment.text.matchAll(URL_LIKE)].map(([url]) => url).filter((url) => isUpload(url, webUrl)) : [],
+    isShown(segment)
+      ? [...segment.text.matchAll(URL_LIKE)].map(([url]) => url).filter((url) => isUpload(url, webUrl))
+      : [],
   )
 
 /** The reader calls a link's address code, and an image's tag hidden. */

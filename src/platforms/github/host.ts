@@ -7,9 +7,3 @@ export const gitHostOf = (apiUrl: string | undefined): string | undefined => {
   const host = URL.parse(apiUrl)?.host
   return host === '' ? undefined : host?.replace(/^api\.(?=(?:github\.com|[^.]+\.ghe\.com)$)/, '')
 }
-
-/** Where people see the GitHub at this API. */
-export const webUrlOf = (apiUrl: string | undefined): string => {
-  const { protocol = 'https:' } = URL.parse(apiUrl ?? '') ?? {}
-  return `${protocol}//${gitHostOf(apiUrl) ?? 'github.com'}`
-}

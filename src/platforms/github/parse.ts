@@ -50,6 +50,9 @@ export const parseDelivery = (event: string, payload: unknown, settings: ParseSe
   return reader(payload, settings)
 }
 
+/** Whether a delivery can mean anything to us. */
+export const isRead = (event: string, action: string): boolean => Object.hasOwn(readers, `${event}.${action}`)
+
 type Reader = (payload: unknown, settings: ParseSettings) => Parsed
 
 /** Edits and deletions are ignored: an edited text isn't a new message. */

@@ -64,7 +64,12 @@ export const githubReplies = (parts: ReplyPortParts): ReplyPort<ReplyPlace, Post
       error: toDeliveryError(error, clock),
       mayHaveSucceeded: failureOf(error, clock).kind === 'away',
     }),
-    previews: { limit: COMMENT_LIMIT - 100, render: asPreview, firstMs: Math.min(previewEveryMs, FIRST_MS), whenOvertaken: 'stay' },
+    previews: {
+      limit: COMMENT_LIMIT - 100,
+      render: asPreview,
+      firstMs: Math.min(previewEveryMs, FIRST_MS),
+      whenOvertaken: 'stay',
+    },
   }
 }
 

@@ -36,7 +36,7 @@ export const describeThread = (thread: {
 export const describeCodeLocation = (location: CodeLocation): string =>
   location.path === undefined
     ? ''
-    : ['', `The message is about ${describeLines(location)}:`, ...quotedHunk(location, MAX_HUNK)].join('\n')
+    : ['', '', `The message is about ${describeLines(location)}:`, ...quotedHunk(location, MAX_HUNK)].join('\n')
 
 /** Adds the newest comments, in order, as far as they fit. */
 export const withComments = (context: string, remarks: readonly Remark[]): string => {

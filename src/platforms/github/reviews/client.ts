@@ -36,9 +36,7 @@ export const createReviewClient = ({ octokits, unpaced }: ClientParts): ReviewCl
   },
   resolvedThreads: async ({ owner, repo, number }) => {
     const octokit = await unpaced.of({ owner, repo })
-    const { repository } = threads.parse(
-      await octokit.graphql(THREADS, { owner, repo, number, request: noRetries }),
-    )
+    const { repository } = threads.parse(await octokit.graphql(THREADS, { owner, repo, number, request: noRetries }))
     const nodes = repository.pullRequest?.reviewThreads.nodes ?? []
     return new Set(
       nodes

@@ -66,6 +66,8 @@ const describeReviewThread = (comments: readonly ReviewComment[], title: string)
     '',
     `${title} ${describeLines(first.location)}:`,
     ...quotedHunk(first.location, MAX_HUNK),
-    ...comments.flatMap(({ login, createdAt, body }) => quotedRemark({ by: `@${login}`, at: createdAt, text: body }) ?? []),
+    ...comments.flatMap(
+      ({ login, createdAt, body }) => quotedRemark({ by: `@${login}`, at: createdAt, text: body }) ?? [],
+    ),
   ].join('\n')
 }
