@@ -100,10 +100,10 @@ describe('a message', () => {
   })
 
   test('is a review comment, with the place it stands at', () => {
-    const at = { ...comment, path: 'src/login.ts', line: 12, diff_hunk: '@@ -1 +1 @@\n-a\n+b' }
+    const at = { ...comment, path: 'src/login.ts', line: 12, side: 'RIGHT', diff_hunk: '@@ -1 +1 @@\n-a\n+b' }
     const parsed = parse('pull_request_review_comment', { action: 'created', pull_request: pull, comment: at })
     expect(parsed.kind === 'message' && parsed.details.context).toContain(
-      'src/login.ts, line 12 of the pull request:\n> @@ -1 +1 @@\n> -a\n> +b',
+      '\n\nThe message is about src/login.ts, line 12 of the new file:\n> @@ -1 +1 @@\n> -a\n> +b',
     )
   })
 

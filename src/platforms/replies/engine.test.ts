@@ -281,3 +281,76 @@ test('nothing is shown after the platform has become quiet', async () => {
   await shown(one, 'shown')
   expect(bodies(one)).toEqual([preview('shown')])
 })
+
+test('a preview shows the last action and the time, before the agent has written anything', async () => {
+  const one = service({}, { render: (text) => text })
+  const startedAt = Date.now()
+  one.replies.preview('a/1', progressOf('', { startedAt }))
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect(bodies(one)).toEqual(['Working · 0 s'])
+  const tool = `ran \`npm test\` for @ada,\n${'x'.repeat(200)}`
+  one.replies.preview('a/1', progressOf('', { startedAt, tool }))
+  await vi.advanceTimersByTimeAsync(1)
+  expect(bodies(one)).toEqual([`\`\` ran \`npm test\` for @ada, ${'x'.repeat(95)} … \`\` · 2 s`])
+  one.replies.preview('a/1', progressOf('Open:\n```sh\nls', { startedAt, tool: 'read a.ts' }))
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(bodies(one)).toEqual(['Open:\n```sh\nls\n```\n\n`read a.ts` · 2 s'])
+  expect(one.said.map(({ buttons }) => buttons)).toEqual([['Stop']])
+  await one.replies.send(reply('a/1', 'r1'))
+  expect(one.said).toMatchObject([{ body: 'r1!', buttons: [] }])
+})
+
+test('the time grows while the agent is silent: each 15 s at first, then each minute', async () => {
+  const one = service({}, { render: (text) => text })
+  one.replies.preview('a/1', progressOf('', { startedAt: Date.now() }))
+  await vi.advanceTimersByTimeAsync(40_000)
+  expect(bodies(one)).toEqual(['Working · 30 s'])
+  await vi.advanceTimersByTimeAsync(20_100)
+  one.calls.length = 0
+  await vi.advanceTimersByTimeAsync(61 * 60_000)
+  expect(bodies(one)).toEqual(['Working · 1 h 2 min'])
+  expect(one.calls).toHaveLength(61)
+})
+
+test('a question below a preview is not pushed up by the time alone', async () => {
+  const one = service({}, { whenOvertaken: 'repost' })
+  one.replies.preview('a/1', progressOf('so far'))
+  await shown(one, 'so far')
+  await one.replies.send(notice('a/1', 'question'))
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(bodies(one)).toEqual([preview('so far'), 'question!'])
+  one.replies.preview('a/1', progressOf('so far so good'))
+  await shown(one, 'so far so good')
+  expect(bodies(one)).toEqual(['question!', preview('so far so good')])
+})
+
+test.each([
+  ['what it wrote stays, without the button', 'Half', ['Half\n\n…', 'stopped!']],
+  ['the notice takes the place of an empty preview', '', ['stopped!']],
+])('a run that ends without an answer: %s', async (_what, text, wanted) => {
+  const one = service()
+  one.replies.preview('a/1', progressOf(text))
+  await vi.advanceTimersByTimeAsync(20)
+  expect(one.said).toHaveLength(1)
+  one.replies.preview('a/1', undefined)
+  await vi.advanceTimersByTimeAsync(120_000)
+  await one.replies.send(notice('a/1', 'stopped'))
+  expect(bodies(one)).toEqual(wanted)
+  expect(one.said.flatMap(({ buttons }) => buttons)).toEqual([])
+})
+
+test('where nothing can be deleted, an obsolete preview loses its time and its button', async () => {
+  const one = service({ delete: undefined } as unknown as Partial<ReplyPort<string, number>>)
+  one.replies.preview('a/1', progressOf('Half'))
+  await shown(one, 'Half')
+  one.replies.onUserMessage('a/1')
+  await one.replies.send(reply('a/1', 'r1'))
+  expect(bodies(one)).toEqual(['Half\n\n…', 'r1!'])
+  expect(one.said.flatMap(({ buttons }) => buttons)).toEqual([])
+})
+
+test('a reply has the buttons that it was given', async () => {
+  const one = service()
+  await one.replies.send(reply('a/1', 'r1', { actions: [{ label: 'Restore', command: '/worktree restore x' }] }))
+  expect(one.said).toMatchObject([{ buttons: ['Restore'] }])
+})

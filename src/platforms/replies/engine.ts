@@ -107,13 +107,7 @@ export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: Engi
   /** Whether a run ended and left an empty preview, which the reply that says why may use. */
   const endedUnanswered = async (conversation: Conversation<Place, Id>): Promise<boolean> => {
     if (conversation.ended === undefined) return false
-    return previews.keepUnfinished(conversation).then(
-      (kept) => !kept,
-      (error: unknown) => {
-        log.debug('a preview could not be finished', { error })
-        return false
-      },
-    )
+    return !(await previews.keepUnfinished(conversation))
   }
 
   const deliver = async (conversation: Conversation<Place, Id>, message: OutgoingMessage): Promise<void> => {

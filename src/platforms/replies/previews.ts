@@ -1,6 +1,6 @@
 import { DeliveryError, type Progress } from '../../conversations/outbox/delivery.ts'
 import type { ReplyAction } from '../../domain/message.ts'
-import { type Attempt, type Conversation, type EngineParts, runInTurn } from './conversation.ts'
+import { type Attempt, type Conversation, type EngineParts, runInTurn, type ShownPreview } from './conversation.ts'
 import type { Mark, ReplyPort } from './port.ts'
 import { previewActions, progressMarkdown, unfinishedMarkdown } from './progress.ts'
 import type { RateLimits } from './rate-limits.ts'
@@ -55,10 +55,27 @@ export const createPreviews = <Place, Id>(
     // The time alone is no reason to post below what was said since.
     if (!isNews) return
     conversation.shown = undefined
-    if (shown !== undefined) await remove(conversation, shown.id)
+    if (shown !== undefined) await discard(conversation, shown)
     const mark = { kind: 'preview', id: `preview-${clock()}-${(count += 1)}` } as const
     const id = await attempt(conversation, 'post', () => port.post(conversation.place, body, mark, previewActions))
     conversation.shown = { id, progress, body, overtaken: false }
+  }
+
+  /** Leaves the text alone: no time that stands still, no button for a run that ended. */
+  const finish = async (conversation: Conversation<Place, Id>, id: Id, progress: Progress): Promise<void> => {
+    const body = port.render(unfinishedMarkdown(progress, previews.limit))
+    const mark = { kind: 'reply', id: `unfinished-${progress.startedAt}` } as const
+    await attempt(conversation, 'edit', () => port.edit(conversation.place, id, body, mark, [])).catch(
+      (error: unknown) => log.debug('a preview could not be finished', { error }),
+    )
+  }
+
+  const discard = async (
+    conversation: Conversation<Place, Id>,
+    { id, progress }: Pick<ShownPreview<Id>, 'id' | 'progress'>,
+  ): Promise<void> => {
+    if (port.delete === undefined && progress !== undefined) await finish(conversation, id, progress)
+    else await remove(conversation, id)
   }
 
   const showInTurn = async (conversation: Conversation<Place, Id>, isNews: boolean): Promise<void> => {
@@ -121,18 +138,16 @@ export const createPreviews = <Place, Id>(
       const { shown, ended } = conversation
       conversation.ended = undefined
       if (shown === undefined || ended === undefined) return true
-      const text = unfinishedMarkdown(ended, previews.limit)
-      if (text === undefined) return false
-      const mark = { kind: 'reply', id: `unfinished-${ended.startedAt}` } as const
+      if (ended.text.trim() === '') return false
       conversation.shown = undefined
-      await attempt(conversation, 'edit', () => port.edit(conversation.place, shown.id, port.render(text), mark, []))
+      await finish(conversation, shown.id, ended)
       return true
     },
     onOvertaken: async (conversation, how) => {
       const { shown } = conversation
       if (shown === undefined || how === 'stay') return
       conversation.shown = how === 'remove' ? undefined : { ...shown, overtaken: true }
-      if (how === 'remove') await remove(conversation, shown.id)
+      if (how === 'remove') await discard(conversation, shown)
     },
   }
 }

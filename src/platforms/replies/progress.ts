@@ -16,14 +16,11 @@ export const progressMarkdown = (progress: Progress, { limit, now }: { limit: nu
   return text === '' ? status : `${text}${GAP}${status}`
 }
 
-/** What remains of a preview if no answer takes its place; undefined: nothing. */
-export const unfinishedMarkdown = ({ text }: Progress, limit: number): string | undefined => {
-  const shown = lastPart(text.trimEnd(), limit - UNFINISHED.length)
-  return shown === '' ? undefined : `${shown}${UNFINISHED}`
-}
+/** What remains of a preview if no answer takes its place. */
+export const unfinishedMarkdown = ({ text }: Progress, limit: number): string =>
+  `${lastPart(text.trimEnd(), limit - GAP.length - 1)}${GAP}…`.trimStart()
 
 const GAP = '\n\n'
-const UNFINISHED = '\n\n…'
 
 /** As code: an action names files and commands, which must not be read as formatting, mentions or links. */
 const statusLine = ({ tool, startedAt }: Progress, now: number): string => {

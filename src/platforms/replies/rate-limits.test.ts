@@ -115,9 +115,10 @@ test('a reply goes at once, and the next preview of its unit waits for it', asyn
 
 test('while the service asks a unit to wait, none of its previews are tried, and all come later', async () => {
   const { port, calls, replies } = pacedService()
+  let refusals = 0
   const unit = (place: string): RateLimit => ({ name: place.slice(0, 1), everyMs: 100 })
   const limited = createReplies(
-    { ...port, rateLimitOf: unit, post: vi.fn(port.post).mockImplementationOnce(tooMany) },
+    { ...port, rateLimitOf: unit, post: (...call) => (refusals++ === 0 ? tooMany() : port.post(...call)) },
     {
       clock: Date.now,
       log,
