@@ -35,7 +35,7 @@ export const createMessageClient = ({ octokits, unpaced }: ClientParts): Message
   },
   html: async ({ owner, repo, number }, { kind, id }) => {
     const { rest } = await unpaced.of({ owner, repo })
-    const asked = { owner, repo, mediaType: { format: 'full' } } as const
+    const asked = { owner, repo, mediaType: { format: 'full+json' } } as const
     const { data } = await {
       opened: () => rest.issues.get({ ...asked, issue_number: number }),
       comment: () => rest.issues.getComment({ ...asked, comment_id: id }),
