@@ -9,7 +9,7 @@ import type { PlatformMemory } from '../../src/platforms/memory.ts'
 import type { GithubSettings } from '../../src/platforms/github/settings.ts'
 import { createGithubPlatform, type GithubOptions } from '../../src/platforms/github/platform.ts'
 import { type Activity, activityRoutes, createActivity } from './github-activity.ts'
-import { answerGraphql, connection, type Fields, NotFound } from './github-graphql.ts'
+import { answerGraphql, connection, Failed, type Fields, NotFound } from './github-graphql.ts'
 
 /*
  * As much of GitHub's API as the platform asks for, over real HTTP, with the failures that the public emulator has not:
@@ -61,6 +61,8 @@ export type GithubDouble = Activity & {
   readonly closing: Map<number, readonly string[]>
   /** What an issue's page lists under *Development*. */
   readonly development: Map<number, { readonly pulls?: readonly DoublePull[]; readonly branches?: readonly string[] }>
+  /** Numbers and branches of pull requests that the GraphQL API fails to look up. */
+  readonly failing: Set<number | string>
   /** What was asked of the GraphQL API. */
   readonly queries: string[]
   /** What goes wrong, asked for each request. */
@@ -83,6 +85,7 @@ export const startDouble = async (): Promise<GithubDouble> => {
     issues: new Map(),
     closing: new Map(),
     development: new Map(),
+    failing: new Set(),
     queries: [],
     trouble: undefined,
     say: (thread, user, body) => {
@@ -250,12 +253,16 @@ type Pull = {
   readonly base: { readonly ref?: string; readonly repo: { readonly full_name: string } }
 }
 
-const graphOf = ({ pulls, closing, development, reviewComments, resolved, reactions }: State): Fields => ({
+const graphOf = (state: State): Fields => ({
   // GraphQL "addReaction": a review can be reacted to only here.
   addReaction: ({ input }: { input: { subjectId: string; content: string } }) => {
-    reactions.add(`${input.subjectId.replace('PRR_', 'review:')} ${input.content.toLowerCase()}`)
+    state.reactions.add(`${input.subjectId.replace('PRR_', 'review:')} ${input.content.toLowerCase()}`)
     return { reaction: { content: input.content } }
   },
+  ...repositoryFields(state),
+})
+
+const repositoryFields = ({ pulls, closing, development, failing, reviewComments, resolved }: State): Fields => ({
   repository: ({ owner, name }: { owner: string; name: string }) => {
     const own = `${owner}/${name}`.toLowerCase()
     const all = [...pulls].filter(([thread]) => thread.toLowerCase().startsWith(`${own}#`))
@@ -265,6 +272,7 @@ const graphOf = ({ pulls, closing, development, reviewComments, resolved, reacti
       nameWithOwner: spelled,
       issue: ({ number }: { number: number }) => issueFields(development.get(number), `${owner}/${name}`),
       pullRequest: ({ number }: { number: number }) => {
+        if (failing.has(number)) throw new Failed('Something went wrong', false)
         const pull = inThere.find((one) => one.number === number)
         if (pull === undefined && !closing.has(number)) {
           throw new NotFound(`Could not resolve to a PullRequest with the number of ${number}.`)
@@ -283,14 +291,17 @@ const graphOf = ({ pulls, closing, development, reviewComments, resolved, reacti
             ),
         }
       },
-      pullRequests: (args: { headRefName?: string; states?: string[]; first?: number }) =>
-        connection(
+      pullRequests: (args: { headRefName?: string; states?: string[]; first?: number }) => {
+        // `PullRequestConnection!` in GitHub's public schema.
+        if (failing.has(args.headRefName ?? '')) throw new Failed('Something went wrong', true)
+        return connection(
           inThere
             .filter(({ head }) => args.headRefName === undefined || head.ref === args.headRefName)
             .filter(({ merged }) => args.states?.includes('MERGED') !== true || merged === true)
             .map((pull) => pullFields(pull, [])),
           args,
-        ),
+        )
+      },
     }
   },
 })
