@@ -56,7 +56,8 @@ export const runMessage = async (
   } finally {
     // The agent's reply takes the preview's place; without one, nothing would end it.
     const hasReply = answer?.replies.some(({ role }) => role === 'agent') === true
-    if (!hasReply) context.deliveries.get(message.platform)?.preview?.(message.conversationId, undefined)
+    const { platform, conversationId, details } = message
+    if (!hasReply) context.deliveries.get(platform)?.preview?.(conversationId, undefined, details.replyTo)
   }
 }
 

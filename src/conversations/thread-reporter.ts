@@ -34,7 +34,8 @@ export const threadReporter = (
   let text = ''
   let tool: string | undefined
   const isPublic = capabilitiesOf(known, platform).reach === 'repository'
-  const showProgress = (): void => delivery?.preview?.(conversationId, { text, tool, startedAt })
+  const showProgress = (): void =>
+    delivery?.preview?.(conversationId, { text, tool, startedAt }, message.details.replyTo)
   /** Run after the transaction commits. */
   let after: (() => void)[] = []
   const tell = async (store: Store, replies: readonly NewReply[]): Promise<void> => {

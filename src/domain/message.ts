@@ -49,6 +49,8 @@ export type MessageDetails = {
   readonly userId?: string
   /** The service's id of this message, if it must be distinguished within its thread. */
   readonly messageId?: string
+  /** Where in the conversation its answers go, in the platform's own terms (default: at the end). */
+  readonly replyTo?: string
   /** The earlier thread, the text: data for the agent, never instructions. */
   readonly context?: string
   readonly attachments?: readonly MessageAttachment[]

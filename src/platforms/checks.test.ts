@@ -72,15 +72,24 @@ test('Slack: what is wrong is said, with what to do', async () => {
   ])
 })
 
-test('GitHub: a token is asked for who it is', async () => {
-  answers = { '/user': { body: { login: 'coppice-bot' } } }
-  const checks = await check('github', { token: 'ghp_1', webhookSecret: 's', bot: '@coppice-bot' })
+test('GitHub: a token is asked for who it is, and what it may do', async () => {
+  const scoped = (scopes: string) => ({ body: { login: 'ada' }, headers: { 'x-oauth-scopes': scopes } })
+  answers = { '/user': scoped('gist, repo') }
+  const checks = await check('github', { token: 'ghp_1', webhookSecret: 's', bot: '@coppice' })
   expect(lines(checks)).toEqual([
-    'pass token: is @coppice-bot',
+    'pass token: is @ada',
     'pass webhook secret: set; the first delivery will verify it',
-    'pass name: responds to @coppice-bot',
+    'pass name: responds to @coppice',
   ])
   expect(asked[0]?.authorization).toBe('Bearer ghp_1')
+  answers = { '/user': scoped('public_repo') }
+  expect(lines(await check('github', { token: 'ghp_1' }))[0]).toBe('pass token: is @ada; public repositories only')
+  answers = { '/user': scoped('gist') }
+  expect(lines(await check('github', { token: 'ghp_1' }))).toEqual([
+    'fail token: is @ada; missing scope: repo',
+    'fail webhook secret: missing',
+    'fail name: not set; responds to @ada, the owner of the token',
+  ])
   answers = { '/user': { status: 401, body: {} } }
   expect(lines(await check('github', { token: 'ghp_1' }))).toEqual([
     'fail token: answered 401',
@@ -88,12 +97,47 @@ test('GitHub: a token is asked for who it is', async () => {
   ])
 })
 
+test('GitHub: a fine-grained token is tried, without writing anything', async () => {
+  const repositories = '/user/repos?per_page=1&sort=pushed'
+  answers = {
+    '/user': { body: { login: 'ada' } },
+    [repositories]: { body: [{ full_name: 'acme/app' }] },
+    '/repos/acme/app/issues?per_page=1': { body: [] },
+    '/repos/acme/app/pulls?per_page=1': { body: [] },
+    '/repos/acme/app/commits?per_page=1': { status: 409, body: { message: 'Git Repository is empty.' } },
+  }
+  const given = { token: 'github_pat_1', webhookSecret: 's', bot: 'coppice' }
+  expect(lines(await check('github', given))[1]).toBe(
+    'pass permissions: acme/app can be read; whether it can be written shows only the first reply',
+  )
+  answers['/repos/acme/app/pulls?per_page=1'] = { status: 403, body: { message: 'Resource not accessible' } }
+  expect(lines(await check('github', given))[1]).toBe('fail permissions: missing in acme/app: pull_requests')
+  answers[repositories] = { body: [] }
+  expect(lines(await check('github', given))[1]).toBe('fail permissions: no repository can be seen')
+  expect(asked.every(({ url }) => url.startsWith('GET '))).toBe(true)
+})
+
+const wholeApp = {
+  name: 'Coppice',
+  slug: 'coppice-app',
+  permissions: { metadata: 'read', contents: 'write', issues: 'write', pull_requests: 'admin', checks: 'read' },
+  events: ['issues', 'issue_comment', 'pull_request', 'pull_request_review', 'pull_request_review_comment', 'push'],
+}
+const { permissions, events } = wholeApp
+
 test('GitHub: an app proves itself with its key', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const pem = privateKey.export({ type: 'pkcs1', format: 'pem' })
-  answers = { '/app': { body: { name: 'Coppice' } } }
-  const given = { appId: '12', webhookSecret: 's' }
-  expect(lines(await check('github', { ...given, privateKey: pem }))[0]).toBe('pass app: is Coppice')
+  const installations = '/app/installations?per_page=100'
+  const installed = { account: { login: 'acme' }, permissions, events }
+  answers = { '/app': { body: wholeApp }, [installations]: { body: [installed] } }
+  const given = { appId: '12', webhookSecret: 's', privateKey: pem }
+  expect(lines(await check('github', given))).toEqual([
+    'pass app: is Coppice',
+    'pass installations: acme',
+    'pass webhook secret: set; the first delivery will verify it',
+    'pass name: responds to @coppice-app',
+  ])
   const [head = '', payload = '', signature = ''] = (asked[0]?.authorization ?? '').replace('Bearer ', '').split('.')
   expect(verify('RSA-SHA256', Buffer.from(`${head}.${payload}`), publicKey, Buffer.from(signature, 'base64url'))).toBe(
     true,
@@ -103,6 +147,16 @@ test('GitHub: an app proves itself with its key', async () => {
     exp: 1_712_345_978,
     iss: '12',
   })
+  answers['/app'] = {
+    body: { ...wholeApp, permissions: { ...permissions, contents: 'read' }, events: events.slice(1) },
+  }
+  answers[installations] = { body: [installed, { ...installed, account: { login: 'beta' }, permissions: {} }] }
+  expect(lines(await check('github', given)).slice(0, 2)).toEqual([
+    'fail app: is Coppice; missing permissions: contents: write; missing events: issues',
+    'fail installations: beta; missing permissions: metadata: read, contents: write, issues: write, pull_requests: write',
+  ])
+  answers[installations] = { body: [] }
+  expect(lines(await check('github', given))[1]).toBe('fail installations: none')
   const broken = await check('github', { ...given, privateKey: '-----BEGIN RSA PRIVATE KEY-----\nx' })
   expect(lines(broken)[0]).toBe("fail app: the private key can't be read")
 })

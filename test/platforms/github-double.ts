@@ -5,8 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { createLogger } from '../../src/process/log.ts'
 import { createSecrets, type Secrets } from '../../src/process/redaction/redact.ts'
 import type { Platform, WebhookAnswer } from '../../src/platforms/platform.ts'
+import type { PlatformMemory } from '../../src/platforms/memory.ts'
 import type { GithubSettings } from '../../src/platforms/github/settings.ts'
 import { createGithubPlatform, type GithubOptions } from '../../src/platforms/github/platform.ts'
+import { type Activity, activityRoutes, createActivity } from './github-activity.ts'
 import { answerGraphql, connection, Failed, type Fields, NotFound } from './github-graphql.ts'
 
 /*
@@ -14,7 +16,13 @@ import { answerGraphql, connection, Failed, type Fields, NotFound } from './gith
  * limits, errors, answers that never come, and answers that are lost after the thing was done.
  */
 
-export type Answer = { readonly status: number; readonly body?: unknown; readonly headers?: Record<string, string> }
+export type Answer = {
+  readonly status: number
+  readonly body?: unknown
+  /** Sent as it is, instead of JSON. */
+  readonly text?: string
+  readonly headers?: Record<string, string>
+}
 
 /**
  * `lost`: it does what it is asked, and the connection breaks. `held`: it does it and never says so. `silent`: it does
@@ -22,7 +30,15 @@ export type Answer = { readonly status: number; readonly body?: unknown; readonl
  */
 export type Trouble = Answer | 'lost' | 'held' | 'silent'
 
-export type DoubleComment = { id: number; body: string; user: User; created_at: string; edits: number }
+export type DoubleComment = {
+  id: number
+  body: string
+  user: User
+  created_at: string
+  updated_at: string
+  issue_url: string
+  edits: number
+}
 /** In `head`: `acme/app:fix-login`; undefined if its fork was deleted. */
 export type DoublePull = {
   readonly number: number
@@ -32,9 +48,8 @@ export type DoublePull = {
 }
 type User = { id: number; login: string; type: string }
 
-export type GithubDouble = {
+export type GithubDouble = Activity & {
   readonly url: string
-  readonly self: User
   readonly requests: string[]
   /** The credentials that came with them. */
   readonly authorizations: Set<string>
@@ -42,6 +57,7 @@ export type GithubDouble = {
   /** By login. */
   readonly permissions: Map<string, { readonly id: number; readonly permission: string; readonly role?: string }>
   readonly pulls: Map<string, object>
+  readonly issues: Map<string, object>
   readonly closing: Map<number, readonly string[]>
   /** What an issue's page lists under *Development*. */
   readonly development: Map<number, { readonly pulls?: readonly DoublePull[]; readonly branches?: readonly string[] }>
@@ -59,13 +75,14 @@ export type GithubDouble = {
 export const startDouble = async (): Promise<GithubDouble> => {
   let nextId = 100
   const self = { id: 900, login: 'coppice-machine', type: 'User' }
-  const double: Omit<GithubDouble, 'url' | 'close'> = {
-    self,
+  const double: State = {
+    ...createActivity(self, () => (nextId += 1)),
     requests: [],
     authorizations: new Set(),
     comments: new Map(),
     permissions: new Map(),
     pulls: new Map(),
+    issues: new Map(),
     closing: new Map(),
     development: new Map(),
     failing: new Set(),
@@ -75,7 +92,8 @@ export const startDouble = async (): Promise<GithubDouble> => {
       nextId += 1
       const who = { id: 1, login: 'somebody', type: 'User', ...user }
       const created_at = new Date(nextId * 1_000).toISOString()
-      const comment = { id: nextId, body, user: who, created_at, edits: 0 }
+      const issue_url = `https://api.github.com/repos/${thread.replace('#', '/issues/')}`
+      const comment = { id: nextId, body, user: who, created_at, updated_at: created_at, issue_url, edits: 0 }
       double.comments.set(thread, [...(double.comments.get(thread) ?? []), comment])
       return comment
     },
@@ -96,11 +114,7 @@ export const startDouble = async (): Promise<GithubDouble> => {
   })
 }
 
-const serve = async (
-  double: Omit<GithubDouble, 'url' | 'close'>,
-  request: Request,
-  response: ServerResponse,
-): Promise<void> => {
+const serve = async (double: State, request: Request, response: ServerResponse): Promise<void> => {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
   const line = `${request.method ?? ''} ${request.url ?? ''}`
@@ -111,14 +125,17 @@ const serve = async (
   const text = Buffer.concat(chunks).toString()
   const body = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
   const url = new URL(request.url ?? '/', `http://${request.headers.host ?? 'localhost'}`)
-  const answer = typeof trouble === 'object' ? trouble : answerTo(double, request.method ?? 'GET', url, body)
+  const answer =
+    typeof trouble === 'object'
+      ? trouble
+      : answerTo(double, request.method ?? 'GET', url, { body, headers: request.headers })
   if (trouble === 'held') return
   if (trouble === 'lost') {
     response.destroy()
     return
   }
   response.writeHead(answer.status, { 'content-type': 'application/json; charset=utf-8', ...answer.headers })
-  response.end(JSON.stringify(answer.body ?? { message: 'none' }))
+  response.end(answer.text ?? JSON.stringify(answer.body ?? { message: 'none' }))
 }
 
 type State = Omit<GithubDouble, 'url' | 'close'>
@@ -177,6 +194,24 @@ const routes: readonly (readonly [RegExp, Handler])[] = [
     },
   ],
   [
+    /^GET \/repos\/([^/]+\/[^/]+)\/issues\/comments$/,
+    ({ comments }, [repository = ''], url) => {
+      const since = url.searchParams.get('since') ?? ''
+      const all = [...comments].flatMap(([thread, said]) => (thread.startsWith(`${repository}#`) ? said : []))
+      // REST "List issue comments for a repository": `since` goes by the last change.
+      return { status: 200, body: all.filter(({ updated_at: at }) => at >= since).toReversed() }
+    },
+  ],
+  [
+    /^GET \/repos\/([^/]+\/[^/]+)\/issues\/(\d+)$/,
+    ({ html, issues }, [repository = '', number = '']) => {
+      const issue = issues.get(`${repository}#${number}`)
+      return issue === undefined
+        ? missing
+        : { status: 200, body: { ...issue, body_html: html.get(`opened:${number}`) } }
+    },
+  ],
+  [
     /^POST \/graphql$/,
     (state, _found, _url, body) => {
       state.queries.push(String(body['query']))
@@ -218,7 +253,16 @@ type Pull = {
   readonly base: { readonly ref?: string; readonly repo: { readonly full_name: string } }
 }
 
-const graphOf = ({ pulls, closing, development, failing }: State): Fields => ({
+const graphOf = (state: State): Fields => ({
+  // GraphQL "addReaction": a review can be reacted to only here.
+  addReaction: ({ input }: { input: { subjectId: string; content: string } }) => {
+    state.reactions.add(`${input.subjectId.replace('PRR_', 'review:')} ${input.content.toLowerCase()}`)
+    return { reaction: { content: input.content } }
+  },
+  ...repositoryFields(state),
+})
+
+const repositoryFields = ({ pulls, closing, development, failing, reviewComments, resolved }: State): Fields => ({
   repository: ({ owner, name }: { owner: string; name: string }) => {
     const own = `${owner}/${name}`.toLowerCase()
     const all = [...pulls].filter(([thread]) => thread.toLowerCase().startsWith(`${own}#`))
@@ -233,7 +277,19 @@ const graphOf = ({ pulls, closing, development, failing }: State): Fields => ({
         if (pull === undefined && !closing.has(number)) {
           throw new NotFound(`Could not resolve to a PullRequest with the number of ${number}.`)
         }
-        return pullFields(pull, closing.get(number) ?? [])
+        return {
+          ...pullFields(pull, closing.get(number) ?? []),
+          reviewThreads: (args: { last?: number }) =>
+            connection(
+              (reviewComments.get(`${spelled}#${number}`) ?? [])
+                .filter(({ in_reply_to_id: first }) => first === undefined)
+                .map(({ id }) => ({
+                  isResolved: resolved.has(id),
+                  comments: (few: { first?: number }) => connection([{ fullDatabaseId: String(id) }], few),
+                })),
+              args,
+            ),
+        }
       },
       pullRequests: (args: { headRefName?: string; states?: string[]; first?: number }) => {
         // `PullRequestConnection!` in GitHub's public schema.
@@ -271,10 +327,17 @@ const pullFields = (pull: Pull | undefined, closes: readonly string[]): Fields =
     ),
 })
 
-const answerTo = (state: State, method: string, url: URL, body: Record<string, unknown>): Answer => {
+type Asked = { readonly body: Record<string, unknown>; readonly headers: Request['headers'] }
+
+const answerTo = (state: State, method: string, url: URL, { body, headers }: Asked): Answer => {
+  const line = `${method} ${url.pathname}`
   for (const [pattern, handle] of routes) {
-    const found = pattern.exec(`${method} ${url.pathname}`)
+    const found = pattern.exec(line)
     if (found !== null) return handle(state, found.slice(1), url, body)
+  }
+  for (const [pattern, handle] of activityRoutes) {
+    const found = pattern.exec(line)
+    if (found !== null) return handle(state, found.slice(1), { url, body, headers })
   }
   return missing
 }
@@ -311,13 +374,14 @@ export const makeGithub = async (
   settings: GithubSettings,
   options: GithubOptions = {},
   clock: () => number = Date.now,
+  memory: PlatformMemory = memoryForTest([], clock),
 ): Promise<MadePlatform> => {
   const logged: string[] = []
   const secrets = createSecrets()
   const log = createLogger({ write: (line) => logged.push(line), level: 'debug', clock, redact: (text) => text })
   const platform = await createGithubPlatform(
     { webhookSecret: SECRET, ...settings },
-    { log, clock, ids: randomUUID, secrets, memory: memoryForTest([], clock) },
+    { log, clock, ids: randomUUID, secrets, memory },
     { paced: false, timeoutMs: 2_000, ...options },
   )
   return { platform, logged, secrets }

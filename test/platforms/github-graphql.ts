@@ -87,7 +87,9 @@ const shape = (
 }
 
 /** GitHub wants to know how many, and gives a hundred at most. */
-export const connection = <T>(all: readonly T[], { first }: Readonly<Record<string, unknown>>): { nodes: T[] } => {
+export const connection = <T>(all: readonly T[], args: Readonly<Record<string, unknown>>): { nodes: T[] } => {
+  const { first, last } = args
+  if (typeof last === 'number' && last >= 1 && last <= 100) return { nodes: all.slice(-last) }
   if (typeof first !== 'number') throw new Invalid('You must provide a `first` or `last` value to properly paginate')
   if (first < 1 || first > 100) throw new Invalid(`Requesting ${first} records exceeds the \`first\` limit of 100`)
   return { nodes: all.slice(0, first) }
@@ -121,7 +123,7 @@ const parse = (query: string, variables: Readonly<Record<string, unknown>>): Sel
       fragments.set(name, readSelections(words, variables))
       continue
     }
-    if (kind !== 'query') throw new Invalid(`Unexpected ${kind}`)
+    if (kind !== 'query' && kind !== 'mutation') throw new Invalid(`Unexpected ${kind}`)
     readDeclarations(words, variables)
     operation = readSelections(words, variables)
   }

@@ -2,7 +2,7 @@ import MarkdownIt from 'markdown-it'
 import { expect, test } from 'vitest'
 import { limitMessage } from '../../src/commands/views/limit.ts'
 import { renderMarkdown } from '../../src/platforms/discord/render.ts'
-import { withoutMentions } from '../../src/platforms/github/mentions.ts'
+import { withoutMentions } from '../../src/platforms/github/markdown/mentions.ts'
 import { toMrkdwn } from '../../src/platforms/slack/render.ts'
 import { toHtml } from '../../src/platforms/telegram/render.ts'
 

@@ -20,8 +20,11 @@ export type Delivery = {
    * size limit.
    */
   fetchAttachment?(attachment: MessageAttachment, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
-  /** Shows how far a run is, if the platform can. Undefined: it ended without an answer. Best effort. */
-  preview?(conversationId: string, progress: Progress | undefined): void
+  /**
+   * Shows how far a run is, if the platform can. Undefined: it ended without an answer. `replyTo` as in the message that
+   * is run. Best effort.
+   */
+  preview?(conversationId: string, progress: Progress | undefined, replyTo?: string): void
 }
 
 /** How far a run is. Shown until its answer takes the place of it. */
@@ -38,6 +41,8 @@ export type OutgoingMessage = {
   /** Stable for the same part of the same reply: a marker, a nonce, metadata. */
   readonly id: string
   readonly conversationId: string
+  /** `MessageDetails.replyTo` of the message that it answers. */
+  readonly replyTo?: string | undefined
   readonly role: Role
   readonly text: string
   /** Buttons, on the last part. Where the platform has none, the text says what to write. */

@@ -76,6 +76,23 @@ describe('the outbox', () => {
     expect(to.sent).toHaveLength(3)
   })
 
+  test('a reply goes where the message that it answers says, also after a restart', async () => {
+    const question = { platform: 'test', conversationId: 'a', lane: 'turn', kind: 'message', text: 'why?' } as const
+    const details = { replyTo: 'a thread in it' }
+    await opened.store.inbox.accept([{ ...question, id: 'q', deliveryId: 'd', details, acceptedAt: 0 }])
+    const said = { platform: 'test', conversationId: 'a', role: 'agent', nextAttemptAt: 0, createdAt: 0 } as const
+    await opened.store.outbox.append([
+      { ...said, id: 'r', inboxId: 'q', key: 'reply', text: 'because' },
+      { ...said, id: 'n', inboxId: undefined, key: 'notice', text: 'by the way' },
+    ])
+    const to = outboxTo(() => undefined)
+    await deliverAll(to)
+    expect(to.sent.map(({ text, replyTo }) => [text, replyTo])).toEqual([
+      ['because', 'a thread in it'],
+      ['by the way', undefined],
+    ])
+  })
+
   test('a conversation that cannot be reached keeps its order and does not hold up the others', async () => {
     let time = 1_000
     let down = true

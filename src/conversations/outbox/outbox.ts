@@ -128,12 +128,14 @@ const deliver = async (
   const record = (patch: Parameters<Store['outbox']['update']>[1]): Promise<void> =>
     withStoreRetry(() => store.outbox.update(id, patch), { log, what: `the delivery of reply ${id}` })
   try {
+    const answered = reply.inboxId === undefined ? undefined : await store.inbox.get(reply.inboxId)
     for (let part = reply.sentParts; part < parts.length; part++) {
       if (stopping.aborted) return
       await failpoint('reply.sending')
       await delivery.send({
         id: `${id}.${part}`,
         conversationId,
+        replyTo: answered?.details.replyTo,
         role,
         text: parts[part] ?? '',
         actions: part + 1 === parts.length ? actions : undefined,

@@ -118,17 +118,17 @@ const lastPage = (link: string | undefined): number | undefined => {
   return page === undefined ? undefined : Number(page)
 }
 
-const comments = z.array(
-  z.object({
-    id: z.number(),
-    body: z.string().nullish(),
-    user: z.object({ id: z.number(), login: z.string() }).nullish(),
-    performed_via_github_app: z.object({ id: z.number() }).nullish(),
-    created_at: z.string(),
-  }),
-)
+export const commentSchema = z.object({
+  id: z.number(),
+  body: z.string().nullish(),
+  user: z.object({ id: z.number(), login: z.string() }).nullish(),
+  performed_via_github_app: z.object({ id: z.number() }).nullish(),
+  created_at: z.string(),
+})
 
-const toComment = (comment: z.infer<typeof comments>[number]): Comment => ({
+const comments = z.array(commentSchema)
+
+export const toComment = (comment: z.infer<typeof commentSchema>): Comment => ({
   id: comment.id,
   body: comment.body ?? '',
   login: comment.user?.login ?? 'ghost',

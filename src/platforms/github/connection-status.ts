@@ -1,13 +1,12 @@
 import type { Clock } from '../../domain/clock.ts'
 import type { PlatformStatus } from '../platform.ts'
-import type { GithubClient } from './client.ts'
 import { failureOf } from './failure.ts'
 
 /** The connection's status, according to the last call. */
 export type ConnectionStatus = {
   readonly status: () => PlatformStatus
   readonly onMessage: () => void
-  readonly watch: (client: GithubClient) => GithubClient
+  readonly watch: <Client extends Calls>(client: Client) => Client
 }
 
 export const createConnectionStatus = (clock: Clock): ConnectionStatus => {
@@ -21,7 +20,7 @@ export const createConnectionStatus = (clock: Clock): ConnectionStatus => {
     if (current.state !== state) current = { ...current, state, since: clock() }
   }
   const watched =
-    <A extends unknown[], T>(call: (...args: A) => Promise<T>) =>
+    <A extends never[], T>(call: (...args: A) => Promise<T>) =>
     async (...args: A): Promise<T> => {
       try {
         const answer = await call(...args)
@@ -40,15 +39,10 @@ export const createConnectionStatus = (clock: Clock): ConnectionStatus => {
     onMessage: () => {
       current = { ...current, lastMessageAt: clock() }
     },
-    watch: (client) => ({
-      identity: watched(client.identity),
-      permission: watched(client.permission),
-      pullRequest: watched(client.pullRequest),
-      closingIssues: watched(client.closingIssues),
-      linkedToIssue: watched(client.linkedToIssue),
-      newestComments: watched(client.newestComments),
-      createComment: watched(client.createComment),
-      updateComment: watched(client.updateComment),
-    }),
+    watch: (client) =>
+      Object.fromEntries(Object.entries(client).map(([name, call]) => [name, watched(call)])) as typeof client,
   }
 }
+
+/** Functions that call GitHub. */
+type Calls = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>

@@ -13,6 +13,7 @@ export const github: PlatformDescriptor<typeof githubSettings> = {
       'Webhook: https://<your server>/webhooks/github, content type application/json, with a random secret (openssl rand -hex 32).',
       'Events: Issues, Issue comments, Pull requests, Pull request reviews, Pull request review comments.',
       'Register the repository: coppice codebase add https://github.com/<owner>/<name>, or set GITHUB_CLONE_UNKNOWN=true.',
+      'Name: set GITHUB_BOT to the name that people mention. With a token of your own, choose one that is not yours.',
       'Mention the bot in an issue: @<bot> fix this.',
     ],
   },

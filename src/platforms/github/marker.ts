@@ -1,4 +1,4 @@
-import { withoutMentions } from './mentions.ts'
+import { withoutMentions } from './markdown/mentions.ts'
 
 /*
  * Each of our comments ends with a hidden line that identifies the reply, so that it isn't sent twice, and marks it as
@@ -18,9 +18,15 @@ export const asPreview = (text: string): string => {
   return withMarker(`${shown}\n\n…`, PREVIEW)
 }
 
-export const hasMarker = (body: string, id: string): boolean => body.trimEnd().endsWith(markerOf(id))
+export const hasMarker = (body: string, id: string): boolean => lastLine(body) === markerOf(id)
 export const isPreview = (body: string): boolean => hasMarker(body, PREVIEW)
-export const isOurs = (body: string): boolean => /<!-- coppice:[\w.:-]+ -->\s*$/.test(body.slice(-500))
+export const isOurs = (body: string): boolean => /^<!-- coppice:[\w.:-]+ -->$/.test(lastLine(body))
+
+/** A marker that somebody quotes is in the last line, but isn't all of it. */
+const lastLine = (body: string): string => {
+  const end = body.slice(-500).trimEnd()
+  return end.slice(end.lastIndexOf('\n') + 1)
+}
 
 const PREVIEW = 'preview'
 const markerOf = (id: string): string => `<!-- coppice:${id} -->`

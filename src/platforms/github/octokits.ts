@@ -14,6 +14,8 @@ export type Identity =
 export type Octokits = {
   readonly of: (repository: Pick<Thread, 'owner' | 'repo'>) => Promise<Octokit>
   readonly identity: () => Promise<Identity>
+  /** As the app itself, for what concerns no installation; undefined with a token. */
+  readonly app?: Octokit
 }
 
 export type OctokitOptions = Pick<PlatformParts, 'log' | 'clock' | 'secrets'> & {
@@ -80,6 +82,7 @@ const ofApp = (
     return appOf(data.id).getInstallationOctokit(data.id)
   }
   return {
+    app: app.octokit,
     of: (repository) => {
       const name = repositoryOf(repository)
       const known = installed.get(name)

@@ -15,7 +15,7 @@ const pull = {
   base: { repo: { full_name: 'acme/app' } },
 }
 const comment = { id: 77, body: '@coppice have a look', user: alice, created_at: '2026-01-02T03:04:05Z' }
-const settings = { bot: 'coppice', cloneUnknown: false }
+const settings = { bot: 'coppice', cloneUnknown: false, webUrl: 'https://github.com' }
 const parse = (event: string, payload: object, more: Partial<typeof settings> = {}) =>
   parseDelivery(event, { ...common, ...payload }, { ...settings, ...more })
 
@@ -100,11 +100,47 @@ describe('a message', () => {
   })
 
   test('is a review comment, with the place it stands at', () => {
-    const at = { ...comment, path: 'src/login.ts', line: 12, diff_hunk: '@@ -1 +1 @@\n-a\n+b' }
+    const at = { ...comment, path: 'src/login.ts', line: 12, side: 'RIGHT', diff_hunk: '@@ -1 +1 @@\n-a\n+b' }
     const parsed = parse('pull_request_review_comment', { action: 'created', pull_request: pull, comment: at })
     expect(parsed.kind === 'message' && parsed.details.context).toContain(
-      'src/login.ts, line 12 of the pull request:\n> @@ -1 +1 @@\n> -a\n> +b',
+      '\n\nThe message is about src/login.ts, line 12 of the new file:\n> @@ -1 +1 @@\n> -a\n> +b',
     )
+  })
+
+  test('is also what the owner of our token writes, under the name that they share, and what quotes us', () => {
+    const body = '@alice do it\n> done\n> <!-- coppice:r-1.0 -->'
+    const own = parse('issue_comment', { action: 'created', issue, comment: { ...comment, body } }, { bot: 'Alice' })
+    expect(own).toMatchObject({ kind: 'message', text: expect.stringContaining('do it') as string })
+  })
+
+  test.each([
+    ['the first of its thread', { id: 77 }, 'review-comment:77'],
+    ['a reply', { id: 77, in_reply_to_id: 70 }, 'review-comment:70'],
+  ])('in a review thread is answered there: %s', (_what, ids, replyTo) => {
+    const remark = { ...comment, ...ids, path: 'a.ts', original_line: 3, original_start_line: 2, side: 'LEFT' }
+    const parsed = parse('pull_request_review_comment', { action: 'created', pull_request: pull, comment: remark })
+    expect(parsed).toMatchObject({ conversationId: 'acme/app#99', details: { replyTo } })
+    expect(parsed.kind === 'message' && parsed.details.context).toContain(
+      'about a.ts, lines 2 to 3 of the old file (outdated):',
+    )
+  })
+
+  test('brings the files that were uploaded with it and with the description', () => {
+    const file = 'https://github.com/user-attachments/files/12/app.log'
+    const image = 'https://github.com/user-attachments/assets/0b2c8d1e-1111-4222-8333-444455556666'
+    const payload = {
+      action: 'created',
+      issue: { ...issue, body: `It says ![500](${image})` },
+      comment: { ...comment, body: `@coppice see [app.log](${file})` },
+    }
+    expect(parse('issue_comment', payload)).toMatchObject({
+      details: {
+        attachments: [
+          { name: 'app.log', reference: `acme/app#42 comment:77 ${file}` },
+          { name: 'image-0b2c8d1e', reference: `acme/app#42 opened:1 ${image}` },
+        ],
+      },
+    })
   })
 
   test('brings the address to clone from only where that is allowed', () => {
@@ -144,10 +180,20 @@ describe('not an order is', () => {
       /bot/,
     ],
     [
-      'a comment of the bot itself',
+      'a reply of ours in the name of the person whose token we have',
       'issue_comment',
-      { action: 'created', issue, comment: { ...comment, user: { ...alice, login: 'Coppice' } } },
-      /bot/,
+      {
+        action: 'created',
+        issue,
+        comment: { ...comment, body: '@alice done\r\n\r\n<!-- coppice:r-1.0 -->\r\n' },
+      },
+      /our own/,
+    ],
+    [
+      'a reply of ours that somebody quotes and says nothing to',
+      'issue_comment',
+      { action: 'created', issue, comment: { ...comment, body: '> @coppice x\n>\n> <!-- coppice:r-1.0 -->' } },
+      /not mentioned/,
     ],
     [
       'a comment with our marker',

@@ -2,12 +2,16 @@ import type { IsolationHints } from '../../domain/hints.ts'
 import type { MergeEvent, MessageDetails } from '../../domain/message.ts'
 import { isSha, toSha } from '../../domain/names.ts'
 import { conversationIdOf, FORGE } from './conversation-id.ts'
-import { closingIssuesIn } from './links.ts'
+import { type MessageKind, messageIdOf } from './message-id.ts'
+import { attachmentsIn } from './attachments.ts'
+import { closingIssuesIn } from './markdown/links.ts'
 import { isOurs } from './marker.ts'
-import { textForBot } from './mention.ts'
+import { textForBot } from './markdown/mention.ts'
 import * as read from './payloads.ts'
+import { reviewThreadTarget } from './reply-place.ts'
+import { locationOf } from './reviews/code-location.ts'
 import { describeCodeLocation, describeThread } from './thread-context.ts'
-import { visible } from './visible.ts'
+import { visible } from './markdown/visible.ts'
 
 /** A delivery's meaning. Whether its author is allowed is decided elsewhere. */
 export type Parsed =
@@ -34,6 +38,8 @@ export type ParseSettings = {
   readonly bot: string
   /** Unregistered repositories may be cloned. */
   readonly cloneUnknown: boolean
+  /** Where people see GitHub, and upload files: `https://github.com`. */
+  readonly webUrl: string
 }
 
 /** Pure: depends only on the delivery. */
@@ -43,6 +49,9 @@ export const parseDelivery = (event: string, payload: unknown, settings: ParseSe
   if (reader === undefined) return ignored(`unsupported event ${event.slice(0, 60)} ${action.slice(0, 60)}`.trim())
   return reader(payload, settings)
 }
+
+/** Whether a delivery can mean anything to us. */
+export const isRead = (event: string, action: string): boolean => Object.hasOwn(readers, `${event}.${action}`)
 
 type Reader = (payload: unknown, settings: ParseSettings) => Parsed
 
@@ -61,7 +70,7 @@ const readers: Readonly<Record<string, Reader>> = {
     if (data === undefined) return unreadable
     const { issue, comment } = data
     const thread = isSet(issue.pull_request) ? pullRequestThread(issue, undefined) : issueThread(issue)
-    return parseRemark(data, settings, thread, { ...remarkOf(comment), messageId: `comment:${comment.id}` })
+    return parseRemark(data, settings, thread, remarkOf('comment', comment))
   },
   'pull_request.opened': (payload, settings) => {
     const { data } = read.payloads.pull_request.safeParse(payload)
@@ -77,23 +86,23 @@ const readers: Readonly<Record<string, Reader>> = {
     const { data } = read.payloads.pull_request_review.safeParse(payload)
     if (data === undefined) return unreadable
     const { pull_request: pull, review } = data
-    const remark = { ...remarkOf({ ...review, created_at: review.submitted_at }), messageId: `review:${review.id}` }
+    const remark = remarkOf('review', { ...review, created_at: review.submitted_at })
     return parseRemark(data, settings, pullRequestThread(pull, pull), remark)
   },
   'pull_request_review_comment.created': (payload, settings) => {
     const { data } = read.payloads.pull_request_review_comment.safeParse(payload)
     if (data === undefined) return unreadable
     const { pull_request: pull, comment } = data
-    const { path, line, diff_hunk: hunk } = comment
-    const remark = { ...remarkOf(comment), messageId: `review-comment:${comment.id}` }
     return parseRemark(data, settings, pullRequestThread(pull, pull), {
-      ...remark,
-      place: describeCodeLocation(path, line, hunk),
+      ...remarkOf('review-comment', comment),
+      place: describeCodeLocation(locationOf(comment)),
+      replyTo: reviewThreadTarget(comment.in_reply_to_id ?? comment.id),
     })
   },
 }
 
 type Subject = {
+  readonly id: number
   readonly number: number
   readonly title: string
   readonly body?: string | null | undefined
@@ -111,6 +120,7 @@ type Remark = {
   /** It's the issue's or pull request's own description. */
   readonly opening?: boolean
   readonly place?: string
+  readonly replyTo?: string
 }
 
 const issueThread = (issue: Subject): ThreadRead => ({ ...issue, pull: false })
@@ -122,7 +132,6 @@ const pullRequestThread = (issue: Subject, head: read.PullRequest | undefined): 
 
 const openingOf = (
   subject: Subject & {
-    readonly id: number
     readonly created_at?: string | null | undefined
     readonly performed_via_github_app?: unknown
   },
@@ -131,16 +140,21 @@ const openingOf = (
   author: subject.user,
   viaApp: subject.performed_via_github_app,
   at: subject.created_at,
-  messageId: `opened:${subject.id}`,
+  messageId: messageIdOf('opened', subject.id),
   opening: true,
 })
 
-const remarkOf = (comment: {
-  readonly body?: string | null | undefined
-  readonly user?: read.Writer | null | undefined
-  readonly created_at?: string | null | undefined
-  readonly performed_via_github_app?: unknown
-}): Omit<Remark, 'messageId'> => ({
+const remarkOf = (
+  kind: MessageKind,
+  comment: {
+    readonly id: number
+    readonly body?: string | null | undefined
+    readonly user?: read.Writer | null | undefined
+    readonly created_at?: string | null | undefined
+    readonly performed_via_github_app?: unknown
+  },
+): Remark => ({
+  messageId: messageIdOf(kind, comment.id),
   body: comment.body ?? '',
   author: comment.user,
   viaApp: comment.performed_via_github_app,
@@ -150,19 +164,21 @@ const remarkOf = (comment: {
 /** Accepts only a person's message to the bot, sent by its own author. */
 const parseRemark = (
   { repository, sender }: Pick<read.IssuePayload, 'repository' | 'sender'>,
-  { bot, cloneUnknown }: ParseSettings,
+  { bot, cloneUnknown, webUrl }: ParseSettings,
   thread: ThreadRead,
   remark: Remark,
 ): Parsed => {
   const { author, body } = remark
   if (author === null || author === undefined) return ignored('its author no longer exists')
-  if (isSet(remark.viaApp) || isBot(author, bot)) return ignored('its author is a bot')
+  if (isSet(remark.viaApp) || isBot(author)) return ignored('its author is a bot')
   if (isOurs(body)) return ignored('it is our own comment')
   // A transferred issue is reopened by whoever transfers it, with another author's text.
   if (sender.id !== author.id) return ignored('its author is not the sender')
   const request = textForBot(body, bot)
   if (request === undefined) return ignored('the bot is not mentioned')
   const conversationId = conversationIdOf(repository.full_name, thread.number)
+  const description = { body: thread.body ?? '', messageId: messageIdOf('opened', thread.id) }
+  const attachments = attachmentsIn(remark.opening === true ? [remark] : [remark, description], conversationId, webUrl)
   return {
     kind: 'message',
     conversationId,
@@ -173,6 +189,8 @@ const parseRemark = (
     details: {
       userId: String(author.id),
       messageId: remark.messageId,
+      ...(remark.replyTo !== undefined && { replyTo: remark.replyTo }),
+      ...(attachments.length > 0 && { attachments }),
       github: repository.full_name,
       ...(cloneUnknown && repository.clone_url !== undefined && { cloneUrl: repository.clone_url }),
       title: { text: visible(thread.title).slice(0, 300), own: thread.user?.id === author.id },
@@ -196,8 +214,11 @@ const parseRemark = (
 const wholeThread = ({ title, user, pull }: ThreadRead, author: read.Writer): string =>
   user?.id === author.id ? visible(title) : `Please work on this ${pull ? 'pull request' : 'issue'}.`
 
-const isBot = ({ login, type }: read.Writer, bot: string): boolean =>
-  type === 'Bot' || /\[bot\]$/i.test(login) || login.toLowerCase() === bot.toLowerCase()
+/**
+ * Not by the bot's own name: with a person's token, the account that mentions it is also the one that replies. Our
+ * replies have our marker, and mention nobody.
+ */
+const isBot = ({ login, type }: read.Writer): boolean => type === 'Bot' || /\[bot\]$/i.test(login)
 
 const hintsOf = ({ pull, number, head, body }: ThreadRead, repository: string): IsolationHints => {
   if (!pull) return { workflowType: 'issue', workflowId: String(number) }

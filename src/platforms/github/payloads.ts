@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { codeLocationFields } from './reviews/code-location.ts'
 
 /*
  * Only the fields that we read. All others, and those that a later version adds, are ignored.
@@ -43,11 +44,7 @@ const comment = z.object({ id: z.number(), body, user: writer, created_at: time,
 
 const review = comment.omit({ created_at: true }).extend({ submitted_at: time })
 
-const reviewComment = comment.extend({
-  path: z.string().optional(),
-  line: z.number().nullish(),
-  diff_hunk: z.string().optional(),
-})
+const reviewComment = comment.extend({ in_reply_to_id: z.number().nullish(), ...codeLocationFields })
 
 const common = { repository, sender: user }
 

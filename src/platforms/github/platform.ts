@@ -7,16 +7,24 @@ import { AppError } from '../../domain/errors.ts'
 import type { Accepted, Platform, PlatformInbox, TooOld, WebhookAnswer, WebhookRequest } from '../platform.ts'
 import { authorise, type Authorised, type WritePermission } from '../authorisation.ts'
 import type { PlatformParts } from '../descriptor.ts'
+import { createCatchUp } from './catch-up/catch-up.ts'
+import { createCatchUpClient } from './catch-up/client.ts'
 import { createClient, type GithubClient } from './client.ts'
 import { threadOf } from './conversation-id.ts'
 import { failureOf } from './failure.ts'
 import { COMMENT_LIMIT } from './marker.ts'
+import { createAcknowledge } from './acknowledge.ts'
+import { createFetchAttachment } from './fetch-attachment.ts'
+import { webUrlOf } from './web-url.ts'
+import { createMessageClient } from './message-client.ts'
 import { createWritePermission } from './write-permission.ts'
 import { createOctokits, type Identity } from './octokits.ts'
 import { type Parsed, parseDelivery } from './parse.ts'
 import { prepareMessage } from './prepare.ts'
 import { createReplies } from '../replies/engine.ts'
+import { replyKey } from './reply-place.ts'
 import { githubReplies } from './reply-port.ts'
+import { createReviewClient } from './reviews/client.ts'
 import { readDelivery } from './delivery.ts'
 import type { GithubSettings } from './settings.ts'
 import { createConnectionStatus } from './connection-status.ts'
@@ -31,7 +39,7 @@ export type GithubOptions = {
 /** Issues, pull requests and their comments: webhooks in, API calls out. */
 export const createGithubPlatform = async (
   settings: GithubSettings,
-  { log, clock, secrets }: PlatformParts,
+  { log, clock, secrets, memory }: PlatformParts,
   { timeoutMs = 15_000, paced = true, previewEveryMs = 15_000 }: GithubOptions = {},
 ): Promise<Platform> => {
   const secret = settings.webhookSecret
@@ -43,19 +51,22 @@ export const createGithubPlatform = async (
   const webhooks = new Webhooks({ secret })
   const connection = createConnectionStatus(clock)
   const sdk = { log, clock, secrets, timeoutMs }
-  const client = connection.watch(
-    createClient({
-      octokits: createOctokits(settings, { ...sdk, paced }),
-      unpaced: createOctokits(settings, { ...sdk, paced: false }),
-    }),
-  )
+  const calls = {
+    octokits: createOctokits(settings, { ...sdk, paced }),
+    unpaced: createOctokits(settings, { ...sdk, paced: false }),
+  }
+  const client = connection.watch(createClient(calls))
+  const reviews = connection.watch(createReviewClient(calls))
+  const messages = connection.watch(createMessageClient(calls))
+  const webUrl = webUrlOf(settings.apiUrl)
+  const acknowledge = createAcknowledge({ client: messages, clock, log })
   const askPermission = createWritePermission({ client, clock, log })
   let self: Identity | undefined
   let bot = settings.bot?.replace(/^@/, '')
   let inbox: PlatformInbox | undefined
   const getSelf = async (): Promise<Identity | undefined> => (self ??= await client.identity().catch(() => undefined))
   const isApp = settings.appId !== undefined
-  const port = githubReplies({ client, self: getSelf, clock, previewEveryMs, isApp })
+  const port = githubReplies({ client, reviews, self: getSelf, clock, previewEveryMs, isApp })
   const replies = createReplies(port, { clock, log })
 
   const receive = async (parsed: Exclude<Parsed, { kind: 'ignored' }>, event: string): Promise<WebhookAnswer> => {
@@ -70,7 +81,9 @@ export const createGithubPlatform = async (
     const by = await permitted(parsed)
     if (by === 'no') return { status: 200, body: 'ignored' }
     if (by === 'unknown') return notAccepting
-    return answerFor(await into.accept({ ...thread, kind: 'message', text: parsed.text }, by))
+    const accepted = await into.accept({ ...thread, kind: 'message', text: parsed.text }, by)
+    if (accepted.outcome === 'accepted') acknowledge(conversationId, details.messageId)
+    return answerFor(accepted)
   }
 
   /** Allowed: listed users, and those who can write to the repository. */
@@ -89,6 +102,27 @@ export const createGithubPlatform = async (
     return canWrite === 'unknown' ? 'unknown' : 'no'
   }
 
+  const handle = async (event: string, payload: object): Promise<WebhookAnswer> => {
+    if (bot === undefined) return notAccepting
+    const parsed = parseDelivery(event, payload, { bot, cloneUnknown: settings.cloneUnknown ?? false, webUrl })
+    if (parsed.kind !== 'ignored') return receive(parsed, event)
+    log.debug('a delivery was ignored', { event, reason: parsed.reason })
+    return { status: 200, body: `ignored: ${parsed.reason}` }
+  }
+
+  const catchUp = createCatchUp({
+    client: connection.watch(createCatchUpClient(calls)),
+    isApp,
+    memory,
+    bot: () => bot,
+    handle: async (event, payload) => {
+      const { status, body = '' } = await handle(event, payload)
+      if (status === notAccepting.status) throw new AppError('busy', body)
+    },
+    clock,
+    log,
+  })
+
   const answerFor = ({ outcome }: Accepted | TooOld): WebhookAnswer => {
     if (outcome === 'too-old') return { status: 400, body: 'refused: too old' }
     connection.onMessage()
@@ -103,24 +137,23 @@ export const createGithubPlatform = async (
       self = await identify(client, bot, (message) => log.warn('GitHub cannot be reached yet', { message }))
       bot ??= self?.login
       inbox = given
+      catchUp.start()
     },
     stop: async () => {
       inbox = undefined
+      catchUp.stop()
       replies.stopPreviews()
     },
     webhook: async (request: WebhookRequest) => {
       if (inbox === undefined || bot === undefined) return notAccepting
       const delivery = await readDelivery(webhooks, request)
-      if ('status' in delivery) return delivery
-      const { cloneUnknown = false } = settings
-      const parsed = parseDelivery(delivery.event, delivery.payload, { bot, cloneUnknown })
-      if (parsed.kind !== 'ignored') return receive(parsed, delivery.event)
-      log.debug('a delivery was ignored', { event: delivery.event, id: delivery.id, reason: parsed.reason })
-      return { status: 200, body: `ignored: ${parsed.reason}` }
+      return 'status' in delivery ? delivery : handle(delivery.event, delivery.payload)
     },
-    prepare: (message) => prepareMessage({ client, clock, log }, message),
-    send: replies.send,
-    preview: replies.preview,
+    prepare: (message) => prepareMessage({ client: { ...client, ...reviews }, clock, log }, message),
+    fetchAttachment: createFetchAttachment({ client: messages, webUrl, token: settings.token }),
+    send: ({ conversationId, replyTo, ...message }) =>
+      replies.send({ ...message, conversationId: replyKey(conversationId, replyTo) }),
+    preview: (conversationId, progress, replyTo) => replies.preview(replyKey(conversationId, replyTo), progress),
     status: connection.status,
   }
 

@@ -6,19 +6,23 @@ import type { Logger } from '../../process/log.ts'
 import type { Comment, GithubClient } from './client.ts'
 import { repositoryOf, type Thread, threadOf } from './conversation-id.ts'
 import { failureOf } from './failure.ts'
-import { closingIssuesIn } from './links.ts'
+import { closingIssuesIn } from './markdown/links.ts'
+import { type MessageRef, messageRefOf } from './message-id.ts'
 import { headHints } from './parse.ts'
+import type { ReviewClient } from './reviews/client.ts'
+import { type AboutMessage, describeReviews } from './reviews/context.ts'
 import { MAX_COMMENTS, withComments } from './thread-context.ts'
 
 export type PrepareParts = {
-  readonly client: Pick<GithubClient, 'pullRequest' | 'closingIssues' | 'linkedToIssue' | 'newestComments'>
+  readonly client: Pick<GithubClient, 'pullRequest' | 'closingIssues' | 'linkedToIssue' | 'newestComments'> &
+    Pick<ReviewClient, 'reviewComments' | 'resolvedThreads'>
   readonly clock: Clock
   readonly log: Logger
 }
 
 /**
  * Adds what the delivery lacks: the pull request's current state and the issues it closes, or the issue's pull requests
- * and branch; and the newest comments.
+ * and branch; the newest comments; and the review threads that matter.
  */
 export const prepareMessage = async (
   parts: PrepareParts,
@@ -27,16 +31,21 @@ export const prepareMessage = async (
   const thread = threadOf(conversationId)
   if (thread === undefined) return details
   const { hints, context } = details
-  const [now, remarks] = await Promise.all([
+  const message = messageRefOf(details.messageId)
+  const about = { message, thread: messageRefOf(details.replyTo)?.id }
+  // Nothing precedes the description.
+  const hasEarlier = context !== undefined && message?.kind !== 'opened'
+  const [now, remarks, reviews] = await Promise.all([
     currentHints(parts, thread, hints, text),
-    context === undefined ? [] : earlierComments(parts, thread, details.messageId),
+    hasEarlier ? earlierComments(parts, thread, message) : [],
+    hasEarlier && hints?.workflowType === 'pr' ? reviewThreads(parts, thread, about) : '',
   ])
   return {
     ...details,
     ...(now !== undefined && { hints: now }),
     ...(context !== undefined && {
       context: withComments(
-        context,
+        [context, ...(reviews === '' ? [] : [reviews])].join('\n'),
         remarks.map(({ login, createdAt, body }) => ({ by: `@${login}`, at: createdAt, text: body })),
       ),
     }),
@@ -129,16 +138,31 @@ const closingIssues = async ({ client, clock, log }: PrepareParts, thread: Threa
 const earlierComments = async (
   { client, clock, log }: PrepareParts,
   thread: Thread,
-  messageId: string | undefined,
+  message: MessageRef | undefined,
 ): Promise<readonly Comment[]> => {
-  // Nothing precedes the description.
-  if (messageId?.startsWith('opened:') === true) return []
-  const own = Number(/^comment:(\d+)$/.exec(messageId ?? '')?.[1] ?? Infinity)
+  const own = message?.kind === 'comment' ? message.id : Infinity
   try {
     return (await client.newestComments(thread)).filter(({ id }) => id < own).slice(-MAX_COMMENTS)
   } catch (error) {
-    const { message } = failureOf(error, clock)
-    log.warn('earlier comments could not be read', { number: thread.number, message })
+    const { message: reason } = failureOf(error, clock)
+    log.warn('earlier comments could not be read', { number: thread.number, message: reason })
     return []
   }
+}
+
+/** Optional: without them the message is worked on with what it says itself. */
+const reviewThreads = async (
+  { client, clock, log }: PrepareParts,
+  thread: Thread,
+  about: AboutMessage,
+): Promise<string> => {
+  const failed = (error: unknown): undefined => {
+    const { message } = failureOf(error, clock)
+    log.warn('review threads could not be read', { number: thread.number, message })
+  }
+  const [comments, resolved] = await Promise.all([
+    client.reviewComments(thread).catch(failed),
+    client.resolvedThreads(thread).catch(failed),
+  ])
+  return comments === undefined ? '' : describeReviews({ comments, resolved }, about)
 }

@@ -15,7 +15,7 @@ export const githubSettings = {
     about: 'The private key of the GitHub App (-----BEGIN …).',
   },
   webhookSecret: { variable: 'GITHUB_WEBHOOK_SECRET', rule: secret, about: "The webhook's secret." },
-  bot: { variable: 'GITHUB_BOT', rule: rule.text, about: "The name to mention, if it isn't the account name." },
+  bot: { variable: 'GITHUB_BOT', rule: rule.text, about: "The name to mention (default: the account's or app's own)." },
   allowedUsers: {
     variable: 'GITHUB_ALLOWED_USERS',
     rule: userIds,

@@ -12,7 +12,7 @@ import type { Call, Mark, Pace, RateLimit, ReplyPort } from './port.ts'
 const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
 const unused = {} as never
 const github = (isApp: boolean) =>
-  githubReplies({ client: unused, self: unused, clock: Date.now, previewEveryMs: 1, isApp })
+  githubReplies({ client: unused, reviews: unused, self: unused, clock: Date.now, previewEveryMs: 1, isApp })
 const telegram = telegramReplies({ api: unused, log, previewEveryMs: 1 })
 const discord = discordReplies({ api: unused, clock: Date.now, previewEveryMs: 1 })
 const slack = slackReplies(unused)

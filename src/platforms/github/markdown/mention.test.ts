@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isLinear, repeated, type TextOf } from '../../../test/helpers/growth.ts'
+import { isLinear, repeated, type TextOf } from '../../../../test/helpers/growth.ts'
 import { textForBot } from './mention.ts'
 
 const fence = '```'

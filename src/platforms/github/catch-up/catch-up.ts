@@ -1,0 +1,124 @@
+/*
+ * Catching up. In: the time of the last look, and GitHub's own list of what it couldn't deliver since. Out: those
+ * deliveries once more, through the webhook or directly. The inbox recognizes what it already has.
+ */
+import type { Clock } from '../../../domain/clock.ts'
+import type { Logger } from '../../../process/log.ts'
+import type { PlatformMemory } from '../../memory.ts'
+import { repositoryOf, threadOf } from '../conversation-id.ts'
+import { failureOf } from '../failure.ts'
+import type { CatchUpClient, Hook, Repository } from './client.ts'
+import { redeliverFailed } from './failed-deliveries.ts'
+import { readMissedComments } from './missed-comments.ts'
+
+export type CatchUpParts = {
+  readonly client: CatchUpClient
+  readonly isApp: boolean
+  readonly memory: PlatformMemory
+  /** The name to mention, once known. */
+  readonly bot: () => string | undefined
+  /** Like a delivery that was just verified. Throws if it wasn't stored. */
+  readonly handle: (event: string, payload: object) => Promise<void>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export type CatchUp = {
+  /** Looks now, and then every ten minutes: a delivery also fails while a tunnel or a proxy is down. */
+  start(): void
+  stop(): void
+  /** One look. Never throws. */
+  look(): Promise<void>
+}
+
+export const createCatchUp = (parts: CatchUpParts): CatchUp => {
+  const { memory, clock, log } = parts
+  let timer: NodeJS.Timeout | undefined
+  let isStopped = true
+  const look = async (): Promise<void> => {
+    const startedAt = clock()
+    try {
+      const last = Number((await memory.get(LAST_LOOK)) ?? Number.NaN)
+      // What was written before the first look was never for us.
+      if (Number.isFinite(last)) await since(parts, Math.max(last - OVERLAP_MS, startedAt - MAX_AGE_MS))
+      await memory.set(LAST_LOOK, String(startedAt))
+    } catch (error) {
+      // The next look begins where this one did.
+      log.warn('missed GitHub deliveries could not be looked for', { message: failureOf(error, clock).message })
+    }
+  }
+  const next = async (): Promise<void> => {
+    await look()
+    if (!isStopped) timer = setTimeout(() => void next(), EVERY_MS).unref()
+  }
+  return {
+    look,
+    start: () => {
+      isStopped = false
+      void next()
+    },
+    stop: () => {
+      isStopped = true
+      clearTimeout(timer)
+    },
+  }
+}
+
+const LAST_LOOK = 'deliveries-looked-at'
+const EVERY_MS = 10 * 60_000
+/** A delivery takes a while, and clocks differ. */
+const OVERLAP_MS = 5 * 60_000
+/** GitHub keeps deliveries for three days, and a server that was away for longer has other problems. */
+const MAX_AGE_MS = 3 * 24 * 60 * 60_000
+const MAX_REPOSITORIES = 20
+const MAX_CONVERSATIONS = 500
+const MAX_RETRIES = 3
+
+const since = async (parts: CatchUpParts, time: number): Promise<void> => {
+  if (parts.isApp) return redeliver(parts, { kind: 'app' }, time)
+  for (const repository of await knownRepositories(parts.memory)) {
+    const hook = await ourHook(parts, repository)
+    await (hook === undefined ? readComments(parts, repository, time) : redeliver(parts, hook, time))
+  }
+}
+
+const redeliver = async ({ client, memory, log }: CatchUpParts, hook: Hook, time: number): Promise<void> => {
+  const mayRetry = async (guid: string): Promise<boolean> => {
+    for (let n = 1; n <= MAX_RETRIES; n += 1) if (await memory.once(`redelivered:${n}:${guid}`, MAX_AGE_MS)) return true
+    return false
+  }
+  const { redelivered, complete } = await redeliverFailed({ client, mayRetry }, hook, time)
+  if (redelivered > 0) log.info('asked GitHub to redeliver what it could not deliver', { redelivered })
+  if (!complete) log.warn('too many GitHub deliveries to look through; the oldest were left out', { redelivered })
+}
+
+const readComments = async (parts: CatchUpParts, repository: Repository, time: number): Promise<void> => {
+  const bot = parts.bot()
+  if (bot === undefined) return
+  const handled = await readMissedComments({ ...parts, bot }, repository, time)
+  if (handled > 0)
+    parts.log.info('read comments that may have been missed', { repository: repositoryOf(repository), handled })
+}
+
+/** Undefined if we may not see it, if it belongs to the organization, or if several could be meant. */
+const ourHook = async ({ client, clock }: CatchUpParts, repository: Repository): Promise<Hook | undefined> => {
+  try {
+    const [hook, ...others] = await client.hooks(repository)
+    return others.length === 0 ? hook : undefined
+  } catch (error) {
+    const { kind } = failureOf(error, clock)
+    if (kind === 'missing' || kind === 'refused') return undefined
+    throw error
+  }
+}
+
+/** Of a token it is only known where it was used. */
+const knownRepositories = async (memory: PlatformMemory): Promise<Repository[]> => {
+  const found = new Map<string, Repository>()
+  for (const { conversationId } of await memory.recentConversations(MAX_CONVERSATIONS)) {
+    const thread = threadOf(conversationId)
+    if (thread !== undefined) found.set(repositoryOf(thread).toLowerCase(), { owner: thread.owner, repo: thread.repo })
+    if (found.size === MAX_REPOSITORIES) break
+  }
+  return [...found.values()]
+}
