@@ -7,6 +7,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
 import type { RunMark } from '../process/run-mark.ts'
 import type { Remedy } from '../domain/remedy.ts'
+import type { AgentAnswer, AgentQuestion } from './question.ts'
 
 /** Implemented by Claude Code, Codex, ACP agents, a command and the demo; all pass one conformance suite. */
 export type Agent = {
@@ -36,6 +37,8 @@ export type AgentRequest = {
   readonly prompt: string
   /** Data, marked as such: earlier messages, an issue's text, whether this is a rerun. */
   readonly context: string | undefined
+  /** Files sent with the message. The agent may read them, not change them. */
+  readonly attachments?: readonly AgentAttachment[]
   /** The agent's session id from an earlier run in this conversation, to resume. */
   readonly session: string | undefined
   readonly rules: AgentRules
@@ -53,11 +56,22 @@ export type AgentRequest = {
   readonly emit: (event: AgentEvent) => void
   /** Called as soon as the process exists, and awaited before it gets any work. */
   readonly onStart: (process: ProcessIdentity) => Promise<void>
-  /** Asks the user whether the agent may do this; undefined if there is nobody to ask. */
-  readonly ask?: (question: AgentQuestion) => Promise<boolean | undefined>
+  /**
+   * Asks the user. Undefined without an answer: nobody answered in time, the run was stopped, or `withdrawn` aborted.
+   * Missing if there is nobody to ask.
+   */
+  readonly ask?: (question: AgentQuestion, withdrawn?: AbortSignal) => Promise<AgentAnswer | undefined>
 }
 
-export type AgentQuestion = { readonly agent: string; readonly what: string }
+export type AgentAttachment = {
+  /** Absolute, outside the worktree, readable by the run. */
+  readonly path: string
+  /** The name it was sent with, as the sender wrote it. */
+  readonly name: string
+  /** As checked by the downloader: "image/png". */
+  readonly mediaType: string
+  readonly bytes: number
+}
 
 export type AgentRules = {
   /** `read` denies writing tools. */
@@ -75,6 +89,8 @@ export type AgentEvent =
   | { readonly type: 'session'; readonly id: string }
   /** The given session couldn't be resumed, so a new one begins. `unsupported`: the agent can never resume one. */
   | { readonly type: 'session-lost'; readonly why: 'unknown' | 'unsupported' }
+  /** The run is read-only, but the agent has no mode that keeps it from writing by itself. */
+  | { readonly type: 'not-read-only' }
 
 export type AgentResult = {
   readonly outcome: 'done' | 'failed' | 'cancelled'

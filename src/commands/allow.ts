@@ -1,18 +1,26 @@
-import { type Call, command } from './command.ts'
+import type { AgentAnswer, QuestionReply } from '../agents/question.ts'
+import { type Call, command, type QuestionOutcome } from './command.ts'
 import { onlyInChat } from './only-in-chat.ts'
 
-type Answered = { readonly agreed: boolean; readonly outcome: 'answered' | 'nothing-asked' }
-
-const answering = (agreed: boolean) =>
-  command<Answered>({
-    run: async (call: Call) => {
-      const { controls } = onlyInChat(call, agreed ? 'allow' : 'deny')
-      return { agreed, outcome: controls.answer?.(agreed) ?? 'nothing-asked' }
-    },
-    toText: ({ outcome }) =>
-      outcome === 'nothing-asked' ? 'No pending permission request.' : agreed ? 'Allowed once.' : 'Denied.',
-    toJson: ({ outcome }) => ({ outcome, agreed }),
+const replying = (name: string, replyIn: (call: Call) => QuestionReply) =>
+  command<QuestionOutcome>({
+    run: async (call: Call) => onlyInChat(call, name).controls.answer?.(replyIn(call)) ?? { kind: 'nothing-asked' },
+    toText,
+    toJson: (outcome) => outcome,
   })
 
-export const allow = answering(true)
-export const deny = answering(false)
+const toText = (outcome: QuestionOutcome): string => {
+  if (outcome.kind === 'answered') return textOfAnswer(outcome.answer)
+  if (outcome.kind === 'nothing-asked') return 'No pending question.'
+  if (outcome.kind === 'permission-needed') return 'This is a request for permission: reply `/allow` or `/deny`.'
+  return `Reply with a number from 1 to ${outcome.choices}, or with \`/answer\` and your own words.`
+}
+
+const textOfAnswer = (given: AgentAnswer): string => {
+  if (given.kind === 'answered') return `Answered: ${given.text}`
+  return given.kind === 'allowed' ? 'Allowed once.' : 'Denied.'
+}
+
+export const allow = replying('allow', () => ({ agreed: true }))
+export const deny = replying('deny', () => ({ agreed: false }))
+export const answer = replying('answer', ({ words: [text = ''] }) => ({ text }))

@@ -3,7 +3,7 @@ import { chatOnly, firstWord, grouped, shared } from './table.ts'
 
 /** A shared command in its chat form. */
 const inChat = (row: CommandRow): CommandRow => {
-  const { options, atOnce: _atOnce, ...form } = row.chat ?? {}
+  const { options, atOnce: _atOnce, verbatim: _verbatim, ...form } = row.chat ?? {}
   const kept = Object.entries(row.options).filter(([name]) => options === undefined || options.includes(name))
   // Aliases are for chats only: `coppice codebases` is `/codebases` there anyway.
   return { ...row, aliases: [], ...form, options: Object.fromEntries(kept) }
@@ -15,6 +15,11 @@ export const chatCommands: readonly CommandRow[] = grouped([...chatOnly, ...shar
 /** First words of the commands answered at once, even while the agent works. */
 export const atOnce: ReadonlySet<string> = new Set(
   chatCommands.filter(({ chat }) => chat?.atOnce === true).map(({ name }) => firstWord(name)),
+)
+
+/** Commands that take the rest of the line as it was typed. */
+export const verbatim: ReadonlySet<string> = new Set(
+  chatCommands.filter(({ chat }) => chat?.verbatim === true).map(({ name }) => name),
 )
 
 /** `coppice worktree list` as `/worktree list`. Commands a chat doesn't have stay as they are. */

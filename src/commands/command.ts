@@ -2,6 +2,7 @@
  * Commands, each implemented once. In: a call from a chat, the command line or the HTTP API. Out: a typed result, which
  * the command's own file turns into text and JSON.
  */
+import type { AgentAnswer, QuestionReply, ReadReply } from '../agents/question.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import type { Notice } from '../domain/notice.ts'
 import type { Remedy } from '../domain/remedy.ts'
@@ -43,6 +44,8 @@ export type ChatForm = Partial<Pick<CommandWords, 'name' | 'aliases' | 'usage' |
   readonly options?: readonly string[]
   /** Answered at once; other commands wait until the agent is done. */
   readonly atOnce?: true
+  /** What follows is one argument, as typed: quotes and dashes mean nothing. */
+  readonly verbatim?: true
 }
 
 export type OptionRow = {
@@ -102,8 +105,13 @@ export type ChatControls = {
   /** Picks up newly recorded messages. */
   wake(): void
   /** Answers the running agent's question. */
-  answer?(agreed: boolean): 'answered' | 'nothing-asked'
+  answer?(reply: QuestionReply): QuestionOutcome
 }
+
+export type QuestionOutcome =
+  | { readonly kind: 'answered'; readonly answer: AgentAnswer }
+  | { readonly kind: 'nothing-asked' }
+  | Exclude<ReadReply, { kind: 'answer' }>
 
 /** The commands of one surface (chat or CLI), and how to write them. */
 export type Grammar<Row extends CommandWords = CommandWords> = {

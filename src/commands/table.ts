@@ -263,6 +263,16 @@ export const chatOnly: readonly CommandRow[] = [
     load: async () => (await import('./allow.ts')).deny,
   },
   {
+    name: 'answer',
+    usage: '<choice>',
+    summary: "answer the agent's pending question",
+    options: {},
+    words: [1, 1],
+    examples: ['coppice answer 2'],
+    chat: { atOnce: true, verbatim: true },
+    load: async () => (await import('./allow.ts')).answer,
+  },
+  {
     name: 'budget',
     usage: '[raise <amount>]',
     summary: 'show spending, or raise the limit to continue',

@@ -6,7 +6,7 @@ import { capabilitiesOf } from '../domain/platform-capabilities.ts'
 import type { Conversation } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import { promptOf, type RepoCommand, repoCommandsOf } from '../commands/repo-commands.ts'
-import { atOnce, chatCommands, chatGrammar, chatCommandText } from '../commands/chat-table.ts'
+import { atOnce, chatCommands, chatGrammar, chatCommandText, verbatim } from '../commands/chat-table.ts'
 import type { Call, ChatControls, CommandRow, Values } from '../commands/command.ts'
 import { forChat } from './notices.ts'
 import { failureText, faultOf } from '../commands/views/failure.ts'
@@ -104,7 +104,11 @@ const answerTo = async (
   }
 }
 
-const wordsOf = (text: string): string[] => [nameIn(text), ...splitWords(called.exec(text)?.[2] ?? '')]
+const wordsOf = (text: string): string[] => {
+  const [name, rest = ''] = [nameIn(text), called.exec(text)?.[2]]
+  if (verbatim.has(name)) return rest === '' ? [name] : [name, '--', rest]
+  return [name, ...splitWords(rest)]
+}
 
 const execute = async (
   context: ConversationsContext,

@@ -223,7 +223,8 @@ export const createConversations = (
 
   return {
     accept: async (message) => {
-      const lane = message.kind === 'message' ? laneOf(message.text) : 'turn'
+      const isAnswer = message.kind === 'message' && questions.isAnswer(message, message.text)
+      const lane = isAnswer ? 'at-once' : message.kind === 'message' ? laneOf(message.text) : 'turn'
       const answer = await queue.accept({ ...message, lane })
       if (answer.outcome === 'accepted') {
         const { platform, conversationId } = message

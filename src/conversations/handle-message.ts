@@ -41,7 +41,7 @@ export const handleMessage = async (
     const conversation = await conversationOf(context, message)
     await context.isolation.failpoint('message.opened')
     const accepted = await acceptedOffer(context.isolation.store, message)
-    const typed = accepted === undefined ? message : { ...message, text: accepted }
+    const typed = accepted === undefined ? asAnswer(message) : { ...message, text: accepted }
     if (isChatCommand(typed.text)) return await answerOrRun(context, typed, conversation, run)
     const routed = await routeMessage(context, message, conversation)
     if (routed.kind === 'offer') return await answered(context, message, [routed.reply])
@@ -68,6 +68,12 @@ export const handleMessage = async (
     return 'failed'
   }
 }
+
+/** Only a message that names a choice of the agent's question is taken at once without being a command. */
+const asAnswer = (message: InboxMessage): InboxMessage =>
+  message.lane === 'at-once' && !isChatCommand(message.text)
+    ? { ...message, text: `/answer ${message.text.trim()}` }
+    : message
 
 /**
  * For a run that was cancelled but hasn't ended: its message is answered anyway, or it would be retried endlessly. At a
@@ -156,7 +162,7 @@ const answerOrRun = async (
     controls: {
       stop: run.stop,
       wake: () => context.queue.outboxChanged(),
-      answer: (agreed) => run.questions.answer(message, agreed),
+      answer: (reply) => run.questions.answer(message, reply),
     },
     signal: run.signal,
   })

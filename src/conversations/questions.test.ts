@@ -1,39 +1,151 @@
 import { expect, test } from 'vitest'
+import type { AgentQuestion } from '../agents/question.ts'
 import type { ConversationsContext } from './context.ts'
 import { askInThread, createQuestions } from './questions.ts'
 import type { InboxMessage } from '../store/store.ts'
 
 const message = { id: 'm', platform: 'test', conversationId: 'c', attempts: 1 } as InboxMessage
+const permission = (what: string, detail?: string): AgentQuestion => ({
+  kind: 'permission',
+  agent: 'demo',
+  what,
+  ...(detail !== undefined && { detail }),
+})
+const choice: AgentQuestion = {
+  kind: 'choice',
+  agent: 'claude',
+  question: 'Which database?',
+  choices: [{ label: 'SQLite', description: 'one file' }, { label: 'Postgres' }],
+  several: false,
+}
 
-test('a key in what an agent asks for is in no question', async () => {
+/** A thread that keeps what it was told. */
+const thread = (questionMinutes = 1440) => {
   const said: string[] = []
   const append = async (replies: readonly { text: string }[]) => said.push(...replies.map(({ text }) => text))
   const context = {
-    isolation: { ids: () => 'r', clock: () => 0, store: { outbox: { append } } },
+    isolation: { ids: () => 'r', clock: () => 0, store: { outbox: { append } }, settings: { questionMinutes } },
     queue: { outboxChanged: () => undefined },
     redact: (text: string) => text.replaceAll('the-secret', '[hidden]'),
     platforms: async () => new Map(),
   } as unknown as ConversationsContext
   const questions = createQuestions()
-  const ask = askInThread(context, message, {
-    questions,
-    signal: new AbortController().signal,
-    whileWaiting: (wait) => wait(),
-  })
-  // The key stands across the place where a long question is cut.
-  const answer = ask({ agent: 'demo', what: `curl ${'x'.repeat(490)}the-secret` })
-  expect(questions.answer(message, true)).toBe('answered')
-  expect(await answer).toBe(true)
+  const stop = new AbortController()
+  const ask = askInThread(context, message, { questions, signal: stop.signal, whileWaiting: (wait) => wait() })
+  const asked = async (count: number): Promise<void> => {
+    await expect.poll(() => said.length).toBe(count)
+  }
+  return { said, questions, ask, stop, asked }
+}
+
+test('a key in what an agent asks for is in no question', async () => {
+  const { said, questions, ask, asked } = thread()
+  // The keys stand across the places where a long question and a long command are cut.
+  const answer = ask(permission(`curl ${'x'.repeat(490)}the-secret`, `${'y'.repeat(2_995)}the-secret`))
+  await asked(1)
+  expect(questions.answer(message, { agreed: true })).toMatchObject({ kind: 'answered' })
+  expect(await answer).toEqual({ kind: 'allowed' })
   expect(said.join('')).not.toContain('the-s')
 })
 
 test('a question whose run has ended is not what the next answer is for', async () => {
   const questions = createQuestions()
   const ended = new AbortController()
-  const forgotten = questions.ask(message, ended.signal)
+  const forgotten = questions.ask(message, permission('one'), ended.signal)
   ended.abort('ended')
   expect(await forgotten).toBeUndefined()
-  const open = questions.ask(message, new AbortController().signal)
-  expect(questions.answer(message, false)).toBe('answered')
-  expect(await open).toBe(false)
+  const open = questions.ask(message, permission('two'), new AbortController().signal)
+  expect(questions.answer(message, { agreed: false })).toMatchObject({ kind: 'answered' })
+  expect(await open).toEqual({ kind: 'denied' })
+})
+
+test('a command is shown line by line as it would run, and what is left out is counted', async () => {
+  const { said, ask, questions, asked } = thread()
+  const answer = ask(permission('run a command', `# tidy up\nrm -rf build\n${'z'.repeat(3_000)}`))
+  await asked(1)
+  expect(said[0]).toContain('```\n# tidy up\nrm -rf build\n')
+  expect(said[0]).toContain('… (23 more characters)')
+  questions.answer(message, { agreed: false })
+  expect(await answer).toEqual({ kind: 'denied' })
+})
+
+test('questions come one at a time, so that an answer is for the one that was read', async () => {
+  const { said, ask, questions, asked } = thread()
+  const [first, second] = [ask(permission('one')), ask(permission('two'))]
+  await asked(1)
+  expect(said[0]).toContain('one')
+  questions.answer(message, { agreed: true })
+  expect(await first).toEqual({ kind: 'allowed' })
+  await asked(2)
+  expect(questions.answer(message, { agreed: false })).toMatchObject({ kind: 'answered' })
+  expect(await second).toEqual({ kind: 'denied' })
+  expect(questions.answer(message, { agreed: true })).toEqual({ kind: 'nothing-asked' })
+})
+
+test('a question that is stopped, withdrawn or never answered has no answer; only the last is told', async () => {
+  const withdrawn = new AbortController()
+  const { said, ask, stop, asked } = thread()
+  const first = ask(permission('one'), withdrawn.signal)
+  await asked(1)
+  withdrawn.abort()
+  expect(await first).toBeUndefined()
+  const second = ask(permission('two'))
+  await asked(2)
+  stop.abort('stop')
+  expect(await second).toBeUndefined()
+  expect(await ask(permission('three'))).toBeUndefined()
+  expect(said).toHaveLength(2)
+  const late = thread(0.0005)
+  expect(await late.ask(permission('four'))).toBeUndefined()
+  expect(late.said[1]).toContain('taken as a no')
+})
+
+test('a choice is answered by its number, its name or own words, and not by /allow', async () => {
+  const { said, ask, questions, asked } = thread()
+  let count = 0
+  const answered = async (text: string): Promise<unknown> => {
+    const answer = ask(choice)
+    count += 1
+    await asked(count)
+    expect(questions.answer(message, { agreed: true })).toEqual({ kind: 'choice-needed', choices: 2 })
+    expect(questions.answer(message, { text: '3' })).toEqual({ kind: 'unknown-choice', choices: 2 })
+    questions.answer(message, { text })
+    return answer
+  }
+  expect(await answered('2')).toEqual({ kind: 'answered', text: 'Postgres' })
+  expect(await answered('sqlite ')).toEqual({ kind: 'answered', text: 'SQLite' })
+  expect(await answered('neither, thanks')).toEqual({ kind: 'answered', text: 'neither, thanks' })
+  expect(said[0]).toMatch(/^`claude` asks: Which database\?\n1\. SQLite: one file\n2\. Postgres\nReply with a number,/)
+})
+
+test('several choices are given with commas', async () => {
+  const questions = createQuestions()
+  const asked = questions.ask(message, { ...choice, several: true }, new AbortController().signal)
+  expect(questions.answer(message, { text: '1, 7' })).toEqual({ kind: 'unknown-choice', choices: 2 })
+  questions.answer(message, { text: '2, sqlite' })
+  expect(await asked).toEqual({ kind: 'answered', text: 'Postgres, SQLite' })
+})
+
+test('a plain message is taken for an answer only if it names a choice of the open question', async () => {
+  const questions = createQuestions()
+  const end = new AbortController()
+  const isAnswer = (text: string): boolean => questions.isAnswer(message, text)
+  expect(isAnswer('2')).toBe(false)
+  const one = questions.ask(message, choice, end.signal)
+  expect(['2', ' postgres', '3', 'use postgres please', '/status', ''].map(isAnswer)).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+    false,
+  ])
+  expect(questions.isAnswer({ ...message, conversationId: 'other' }, '2')).toBe(false)
+  expect(questions.answer(message, { agreed: false })).toMatchObject({ kind: 'answered' })
+  expect(await one).toEqual({ kind: 'denied' })
+  const permitted = questions.ask(message, permission('it'), end.signal)
+  expect(isAnswer('1')).toBe(false)
+  expect(questions.answer(message, { text: 'yes' })).toEqual({ kind: 'permission-needed' })
+  end.abort()
+  expect(await permitted).toBeUndefined()
 })

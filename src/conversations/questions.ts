@@ -1,70 +1,97 @@
-import type { AgentQuestion, AgentRequest } from '../agents/agent.ts'
+import type { AgentRequest } from '../agents/agent.ts'
+import { type AgentAnswer, type AgentQuestion, isChoice, type QuestionReply, readReply } from '../agents/question.ts'
+import type { QuestionOutcome } from '../commands/command.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
-import { resumingNotice } from './notices.ts'
+import { questionNotice, resumingNotice, unansweredNotice } from './notices.ts'
 import type { WhileWaiting } from './inbox/run-slots.ts'
 import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 
 /** Questions that running agents ask. In memory only: after a crash the agent asks again. */
 export type Questions = {
-  /** Resolves with the answer, or undefined if the run ends first. */
-  ask(key: ConversationKey, signal: AbortSignal): Promise<boolean | undefined>
-  /** The conversation's oldest question. */
-  answer(key: ConversationKey, agreed: boolean): 'answered' | 'nothing-asked'
+  /** Resolves with the answer, or undefined if the signal aborts first. */
+  ask(key: ConversationKey, question: AgentQuestion, signal: AbortSignal): Promise<AgentAnswer | undefined>
+  /** To the conversation's oldest question. */
+  answer(key: ConversationKey, reply: QuestionReply): QuestionOutcome
+  /** Whether this message just names a choice of the oldest question. */
+  isAnswer(key: ConversationKey, text: string): boolean
 }
 
+type Open = { readonly question: AgentQuestion; readonly resolve: (answer: AgentAnswer | undefined) => void }
+
 export const createQuestions = (): Questions => {
-  const open = new Map<string, ((agreed: boolean | undefined) => void)[]>()
+  const open = new Map<string, readonly Open[]>()
   const nameOf = ({ platform, conversationId }: ConversationKey): string => JSON.stringify([platform, conversationId])
+  const close = (name: string, one: Open): void => {
+    const left = (open.get(name) ?? []).filter((other) => other !== one)
+    if (left.length === 0) open.delete(name)
+    else open.set(name, left)
+  }
   return {
-    ask: async (key, signal) => {
+    ask: async (key, question, signal) => {
       if (signal.aborted) return undefined
       const name = nameOf(key)
-      const { promise, resolve } = Promise.withResolvers<boolean | undefined>()
+      const { promise, resolve } = Promise.withResolvers<AgentAnswer | undefined>()
+      const one = { question, resolve }
       const onAbort = (): void => resolve(undefined)
-      open.set(name, [...(open.get(name) ?? []), resolve])
+      open.set(name, [...(open.get(name) ?? []), one])
       signal.addEventListener('abort', onAbort, { once: true })
       try {
         return await promise
       } finally {
         signal.removeEventListener('abort', onAbort)
-        const left = (open.get(name) ?? []).filter((one) => one !== resolve)
-        if (left.length === 0) open.delete(name)
-        else open.set(name, left)
+        close(name, one)
       }
     },
-    answer: (key, agreed) => {
+    answer: (key, reply) => {
       const name = nameOf(key)
-      const [first, ...rest] = open.get(name) ?? []
-      if (first === undefined) return 'nothing-asked'
-      open.set(name, rest)
-      first(agreed)
-      return 'answered'
+      const [first] = open.get(name) ?? []
+      if (first === undefined) return { kind: 'nothing-asked' }
+      const read = readReply(first.question, reply)
+      if (read.kind !== 'answer') return read
+      close(name, first)
+      first.resolve(read.answer)
+      return { kind: 'answered', answer: read.answer }
+    },
+    isAnswer: (key, text) => {
+      const [first] = open.get(nameOf(key)) ?? []
+      return first !== undefined && isChoice(first.question, text)
     },
   }
 }
 
-/** Posts an agent's question in the thread and waits for `/allow` or `/deny`, without holding a slot. */
+export type Asking = {
+  readonly questions: Questions
+  readonly whileWaiting: WhileWaiting
+  readonly signal: AbortSignal
+}
+
+/**
+ * Posts an agent's questions in the thread, one at a time, so that it is clear what an answer is for. Waits for the
+ * answer without holding a slot.
+ */
 export const askInThread = (
-  { isolation, queue, redact, platforms }: Pick<ConversationsContext, 'isolation' | 'queue' | 'redact' | 'platforms'>,
+  context: Pick<ConversationsContext, 'isolation' | 'queue' | 'redact' | 'platforms'>,
   message: InboxMessage,
-  run: { readonly questions: Questions; readonly whileWaiting: WhileWaiting; readonly signal: AbortSignal },
+  run: Asking,
 ): NonNullable<AgentRequest['ask']> => {
+  const { isolation, queue, redact, platforms } = context
   let count = 0
-  return async (question) => {
+  let last: Promise<unknown> = Promise.resolve()
+  const tell = async (one: NewReply): Promise<void> => {
+    await recordReplies({ isolation, redact, platforms }, isolation.store, replyTarget(message), [one])
+    queue.outboxChanged()
+  }
+  const askOne = async (question: AgentQuestion, ended: AbortSignal): Promise<AgentAnswer | undefined> => {
+    if (ended.aborted) return undefined
     count += 1
     const key = `ask:${message.attempts}:${count}`
-    const tell = async (one: NewReply): Promise<void> => {
-      await recordReplies({ isolation, redact, platforms }, isolation.store, replyTarget(message), [one])
-      queue.outboxChanged()
-    }
-    // A command line comes from the agent and may contain a key. Redact before truncating: a truncated key can't be
-    // recognised.
-    const text = questionNotice({ ...question, what: redact(question.what) })
-    const wait = async (): Promise<boolean | undefined> => {
+    const { questionMinutes } = isolation.settings
+    const tooLate = AbortSignal.timeout(Math.round(questionMinutes * 60_000))
+    const wait = async (): Promise<AgentAnswer | undefined> => {
       // Listen before posting the question, so that no answer is missed.
-      const answer = run.questions.ask(message, run.signal)
-      await tell({ key, role: 'system', text })
+      const answer = run.questions.ask(message, question, AbortSignal.any([ended, tooLate]))
+      await tell({ key, role: 'system', text: questionNotice(question, redact) })
       return answer
     }
     const onFull = (): void => {
@@ -72,9 +99,15 @@ export const askInThread = (
         isolation.log.warn('a notice could not be recorded', { error }),
       )
     }
-    return run.whileWaiting(wait, onFull)
+    const answer = await run.whileWaiting(wait, onFull)
+    if (answer === undefined && tooLate.aborted && !ended.aborted)
+      await tell({ key: `${key}:late`, role: 'system', text: unansweredNotice(questionMinutes) })
+    return answer
+  }
+  return (question, withdrawn) => {
+    const ended = withdrawn === undefined ? run.signal : AbortSignal.any([run.signal, withdrawn])
+    const answer = last.then(() => askOne(question, ended))
+    last = answer.catch(() => undefined)
+    return answer
   }
 }
-
-const questionNotice = ({ agent, what }: AgentQuestion): string =>
-  `\`${agent}\` asks for permission: ${what.replaceAll(/\s+/g, ' ').trim().slice(0, 500)}\nReply \`/allow\` or \`/deny\`. It waits for your answer; \`/stop\` ends the run.`

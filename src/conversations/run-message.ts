@@ -1,6 +1,8 @@
 import type { AgentRules } from '../agents/agent.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
+import { capabilitiesOf, type KnownPlatforms } from '../domain/platform-capabilities.ts'
+import { hideLocalDetails } from '../domain/text/hide-local-details.ts'
 import { type Notice, onceKey, placeKey } from '../domain/notice.ts'
 import { taskWork, toWork, type Work } from '../domain/work.ts'
 import type { BudgetReached } from '../runs/budget.ts'
@@ -44,8 +46,16 @@ export const runMessage = async (
   task: MessageTask,
 ): Promise<MessageResult> => {
   const offers: Offer[] = []
-  const result = await runAgent(context, await requestOf(context, message, task, offers))
-  return answerOf(context, message, task, result, offers)
+  let answer: MessageResult | undefined
+  try {
+    const result = await runAgent(context, await requestOf(context, message, task, offers))
+    answer = answerOf(context, message, task, result, offers)
+    return answer
+  } finally {
+    // The agent's reply takes the preview's place; without one, nothing would end it.
+    const hasReply = answer?.replies.some(({ role }) => role === 'agent') === true
+    if (!hasReply) context.deliveries.get(message.platform)?.preview?.(message.conversationId, undefined)
+  }
 }
 
 const requestOf = async (
@@ -78,7 +88,7 @@ const requestOf = async (
       persistent: conversation.persistent,
     },
     reportTo: { platform, conversationId, messageId: id },
-    reporter: threadReporter(context, message, task, offers),
+    reporter: threadReporter(context, message, { ...task, known: await context.platforms() }, offers),
     turns: run.turns,
     signal: run.signal,
   }
@@ -117,14 +127,18 @@ const rulesOf = (command: RepoCommand | undefined): AgentRules => ({
 const threadReporter = (
   context: ConversationsContext,
   message: InboxMessage,
-  { conversation, codebase, run }: MessageTask,
+  { conversation, codebase, run, known }: MessageTask & { readonly known: KnownPlatforms },
   /** Filled in, for the end of the reply. */
   offers: Offer[],
 ): RunReporter => {
   const { isolation, changes, queue, keepSpares } = context
   const { platform, conversationId, attempts } = message
   const delivery = context.deliveries.get(platform)
+  const startedAt = isolation.clock()
   let text = ''
+  let tool: string | undefined
+  const isPublic = capabilitiesOf(known, platform).reach === 'repository'
+  const showProgress = (): void => delivery?.preview?.(conversationId, { text, tool, startedAt })
   /** Run after the transaction commits. */
   let after: (() => void)[] = []
   const tell = async (store: Store, replies: readonly NewReply[]): Promise<void> => {
@@ -173,12 +187,19 @@ const threadReporter = (
     event: (event) => {
       if (event.type === 'text') {
         text += event.text
-        delivery?.preview?.(conversationId, text)
         changes.emit({ type: 'progress', platform, conversationId, kind: 'text', text: event.text })
-      } else changes.emit({ type: 'progress', platform, conversationId, kind: 'tool', text: event.line })
+      } else {
+        // An agent chooses its words; the line about its action has this machine's paths.
+        tool = isPublic ? hideLocalDetails(event.line.slice(0, 1_000), known) : event.line
+        changes.emit({ type: 'progress', platform, conversationId, kind: 'tool', text: event.line })
+      }
+      showProgress()
     },
     ask: (signal) => askInThread(context, message, { ...run, signal }),
-    began: (child) => queue.began(message, child),
+    began: async (child) => {
+      await queue.began(message, child)
+      showProgress()
+    },
     left: (left) => run.onLeft?.(left),
   }
 }
@@ -253,6 +274,7 @@ const repliesOf = (
     tripped,
     planted,
     sessionLost,
+    notReadOnly,
   }: Exclude<RunResult, { outcome: 'limit' } | { outcome: 'over-budget' }>,
   { codebase, run, runMinutes }: Pick<MessageTask, 'codebase' | 'run'> & { readonly runMinutes: number },
 ): readonly NewReply[] => {
@@ -264,6 +286,7 @@ const repliesOf = (
     isThere ? [{ key, role: 'system', text: words() }] : []
   return [
     ...notice('session', sessionLost, () => notices.sessionLostNotice),
+    ...notice('writable', notReadOnly, () => notices.writableNotice),
     ...(stopped || reply.trim() === '' ? [] : [{ key: 'reply', role: 'agent', text: reply } as const]),
     ...notice('reply', stopped, () => notices.stoppedNotice),
     ...notice('problem', outcome === 'failed', () => notices.failureNotice(failure)),

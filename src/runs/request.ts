@@ -94,6 +94,8 @@ export type RunResult =
       RunEnd & {
         /** The agent was to continue its session, and couldn't. */
         readonly sessionLost: boolean
+        /** The run was read-only, but the agent could have written. */
+        readonly notReadOnly: boolean
       })
 
 /** What remains and what changed after the agent ended. */

@@ -123,8 +123,8 @@ const inPlace = async (
     await isolation.failpoint('run.ended')
     const end = await watched.end()
     reporter.left(end.left)
-    const sessionLost = events.isSessionLost()
-    return ended(context, request, { result, end, session, sessionLost, environment: place.environment })
+    const found = { sessionLost: events.isSessionLost(), notReadOnly: events.isWritable() }
+    return ended(context, request, { result, end, session, found, environment: place.environment })
   } catch (error) {
     reporter.left(await watched.leave())
     throw error
@@ -140,12 +140,15 @@ const listener = (
   readonly emit: (event: AgentEvent) => void
   readonly saved: () => Promise<void>
   readonly isSessionLost: () => boolean
+  readonly isWritable: () => boolean
 } => {
   let saving = Promise.resolve()
   let isSessionLost = false
+  let isWritable = false
   return {
     saved: () => saving,
     isSessionLost: () => isSessionLost,
+    isWritable: () => isWritable,
     emit: (event) => {
       switch (event.type) {
         case 'session':
@@ -161,6 +164,9 @@ const listener = (
           // An agent that can never resume would say so with every reply: only where it was expected to, in a new directory.
           isSessionLost = event.why === 'unknown' || session.lastUsedAt === session.startedAt
           return reporter.event({ type: 'tool', line: "couldn't resume its session: started a new one" })
+        case 'not-read-only':
+          isWritable = true
+          return
         // Agents redact secrets themselves, where chunks may split them; this is a safety net.
         case 'text':
           return reporter.event({ type: 'text', text: redact(event.text) })
@@ -193,7 +199,7 @@ const ended = (
   { holder }: RunRequest,
   run: {
     readonly result: AgentResult
-    readonly sessionLost: boolean
+    readonly found: { readonly sessionLost: boolean; readonly notReadOnly: boolean }
     readonly end: RunEnd
     readonly session: Session
     readonly environment: IsolatedEnvironment | undefined
@@ -203,7 +209,7 @@ const ended = (
   return {
     ...result,
     ...run.end,
-    sessionLost: run.sessionLost,
+    ...run.found,
     record: async (store: Store) => {
       await run.end.record(store)
       const now = isolation.clock()

@@ -113,6 +113,7 @@ const settingKeys: Record<keyof Settings, Probe | 'not read by isolation or clea
   acpAgents: 'not read by isolation or cleanup',
   agentPermissions: 'not read by isolation or cleanup',
   agentSilenceMinutes: 'not read by isolation or cleanup',
+  questionMinutes: 'not read by isolation or cleanup',
   budgetConversationUsd: 'not read by isolation or cleanup',
   budgetDayUsd: 'not read by isolation or cleanup',
   budgetConversationTurns: 'not read by isolation or cleanup',

@@ -1,3 +1,4 @@
+import { progressOf } from '../helpers/progress.ts'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createChanges } from '../../src/conversations/changes.ts'
@@ -105,7 +106,7 @@ describe('a reply', () => {
   })
 
   test('that takes the place of a growing message is tried again in that message', async () => {
-    platform.preview?.(discord.general.id, 'Let me')
+    platform.preview?.(discord.general.id, progressOf('Let me'))
     await until('it shows', async () => discord.saidIn(discord.general.id)[0])
     discord.breakSending({ how: 'error', status: 500 })
     await failure(reply('one'))

@@ -1,3 +1,4 @@
+import { progressOf, status } from '../helpers/progress.ts'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
@@ -245,10 +246,10 @@ describe('answers', () => {
 
   test('grow in one message while the agent speaks, which becomes the answer', async () => {
     await start()
-    platform.preview?.(discord.general.id, 'Let me')
+    platform.preview?.(discord.general.id, progressOf('Let me'))
     await until('it shows', async () => discord.saidIn(discord.general.id)[0])
-    expect(discord.saidIn(discord.general.id)).toEqual(['Let me\n-# still writing …'])
-    platform.preview?.(discord.general.id, `Let me see ${'x'.repeat(5_000)} the end`)
+    expect(discord.saidIn(discord.general.id)).toEqual([`Let me\n\n${status}\n-# still writing …`])
+    platform.preview?.(discord.general.id, progressOf(`Let me see ${'x'.repeat(5_000)} the end`))
     await until('it grows', async () => discord.saidIn(discord.general.id)[0]?.includes('the end') || undefined)
     await platform.send(reply(discord.general.id, 'All of it.', { parts: 2 }))
     await platform.send(reply(discord.general.id, 'And more.', { part: 2, parts: 2 }))
@@ -257,11 +258,11 @@ describe('answers', () => {
 
   test('of commands push a growing message away, and it comes again below', async () => {
     await start()
-    platform.preview?.(discord.general.id, 'Let me')
+    platform.preview?.(discord.general.id, progressOf('Let me'))
     await until('it shows', async () => discord.saidIn(discord.general.id)[0])
     await platform.send(reply(discord.general.id, 'Running.', { role: 'system' }))
     expect(discord.saidIn(discord.general.id)).toEqual(['Running.'])
-    platform.preview?.(discord.general.id, 'Let me see')
+    platform.preview?.(discord.general.id, progressOf('Let me see'))
     await until('it shows again', async () => discord.saidIn(discord.general.id)[1])
     await platform.send(reply(discord.general.id, 'Done.'))
     expect(discord.saidIn(discord.general.id)).toEqual(['Running.', 'Done.'])
@@ -269,7 +270,7 @@ describe('answers', () => {
 
   test('are posted anew where somebody deleted the growing message', async () => {
     await start()
-    platform.preview?.(discord.general.id, 'Let me')
+    platform.preview?.(discord.general.id, progressOf('Let me'))
     await until('it shows', async () => discord.saidIn(discord.general.id)[0])
     discord.state.messages.set(discord.general.id, [])
     await platform.send(reply(discord.general.id, 'Done.'))
@@ -288,7 +289,7 @@ describe('after a crash', () => {
 
   test('a growing message that was left behind becomes the answer', async () => {
     await start()
-    platform.preview?.(discord.general.id, 'Let me')
+    platform.preview?.(discord.general.id, progressOf('Let me'))
     await until('it shows', async () => discord.saidIn(discord.general.id)[0])
     await platform.stop()
     await start()
@@ -298,7 +299,7 @@ describe('after a crash', () => {
 
   test('a reply that was out is not sent again, also where it took the place of a growing message', async () => {
     await start()
-    platform.preview?.(discord.general.id, 'Let me')
+    platform.preview?.(discord.general.id, progressOf('Let me'))
     await until('it shows', async () => discord.saidIn(discord.general.id)[0])
     const answer = reply(discord.general.id, 'Done.')
     await platform.send(answer)

@@ -1,3 +1,4 @@
+import { progressOf, status } from '../helpers/progress.ts'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createChanges } from '../../src/conversations/changes.ts'
@@ -188,10 +189,10 @@ describe('while the agent speaks', () => {
 
   test('one comment is written, edited, and becomes the reply', async () => {
     const platform = await make()
-    platform.preview?.(thread, 'I am')
-    await shown('I am\n\n…')
-    platform.preview?.(thread, 'I am looking')
-    await shown('I am looking\n\n…')
+    platform.preview?.(thread, progressOf('I am'))
+    await shown(`I am\n\n${status}\n\n…`)
+    platform.preview?.(thread, progressOf('I am looking'))
+    await shown(`I am looking\n\n${status}\n\n…`)
     await platform.send(reply('r-1.0', { text: 'I am looking. Done.' }))
     expect(double.bodies(thread)).toEqual(['I am looking. Done.\n\n<!-- coppice:r-1.0 -->'])
     expect(posts()).toBe(1)
@@ -199,7 +200,7 @@ describe('while the agent speaks', () => {
 
   test('a quick answer needs no preview', async () => {
     const platform = await make()
-    platform.preview?.(thread, 'I')
+    platform.preview?.(thread, progressOf('I'))
     await platform.send(reply('r-1.0'))
     expect(double.requests.filter((line) => line.startsWith('PATCH'))).toEqual([])
     expect(double.bodies(thread)).toHaveLength(1)
@@ -207,7 +208,7 @@ describe('while the agent speaks', () => {
 
   test('notices in between are comments of their own, and a second reply too', async () => {
     const platform = await make()
-    platform.preview?.(thread, 'I am')
+    platform.preview?.(thread, progressOf('I am'))
     await shown('I am')
     await platform.send(reply('n-1.0', { role: 'system', text: 'Working in isolated branch' }))
     await platform.send(reply('r-1.0'))
@@ -221,7 +222,7 @@ describe('while the agent speaks', () => {
 
   test('what a dead process was showing becomes the reply of the next one', async () => {
     const dead = await make()
-    dead.preview?.(thread, 'I am')
+    dead.preview?.(thread, progressOf('I am'))
     await shown('I am')
     await (await make()).send(reply('r-1.0'))
     expect(double.bodies(thread)).toEqual(['Done.\n\n<!-- coppice:r-1.0 -->'])
@@ -236,7 +237,7 @@ describe('while the agent speaks', () => {
   test('a preview whose answer was lost becomes the reply', async () => {
     const platform = await make()
     double.trouble = (line) => (isPost(line) ? 'lost' : undefined)
-    platform.preview?.(thread, 'I am')
+    platform.preview?.(thread, progressOf('I am'))
     await shown('I am')
     await until('it is over', async () => (platform.status?.().lastError === undefined ? undefined : true))
     double.trouble = undefined
@@ -246,7 +247,7 @@ describe('while the agent speaks', () => {
 
   test('a preview that somebody deleted costs nothing', async () => {
     const platform = await make()
-    platform.preview?.(thread, 'I am')
+    platform.preview?.(thread, progressOf('I am'))
     await shown('I am')
     double.comments.clear()
     await platform.send(reply('r-1.0'))
@@ -255,7 +256,7 @@ describe('while the agent speaks', () => {
 
   test('a final edit that fails is made again', async () => {
     const platform = await make()
-    platform.preview?.(thread, 'I am')
+    platform.preview?.(thread, progressOf('I am'))
     await shown('I am')
     double.trouble = (line) => (line.startsWith('PATCH') ? { status: 502 } : undefined)
     expect((await failure(platform.send(reply('r-1.0')))).kind).toBe('unreachable')
@@ -266,9 +267,9 @@ describe('while the agent speaks', () => {
 
   test('the next run has a comment of its own', async () => {
     const platform = await make()
-    platform.preview?.(thread, 'First run')
+    platform.preview?.(thread, progressOf('First run'))
     await shown('First run')
-    platform.preview?.(thread, 'Second')
+    platform.preview?.(thread, progressOf('Second', { startedAt: 10 ** 14 + 1 }))
     await shown('Second')
     await platform.send(reply('r-2.0', { text: 'Second done.' }))
     expect(double.bodies(thread).map((body) => body.split('\n')[0])).toEqual(['First run', 'Second done.'])
@@ -276,8 +277,8 @@ describe('while the agent speaks', () => {
 
   test('very long words are shown by their end', async () => {
     const platform = await make()
-    platform.preview?.(thread, `${'x'.repeat(70_000)}end`)
-    await until('it is shown', async () => double.bodies(thread)[0]?.includes('end\n\n…') || undefined)
+    platform.preview?.(thread, progressOf(`${'x'.repeat(70_000)}end`))
+    await until('it is shown', async () => double.bodies(thread)[0]?.includes(`end\n\n${status}\n\n…`) || undefined)
   })
 })
 

@@ -1,3 +1,4 @@
+import { progressOf, status } from '../helpers/progress.ts'
 import { webApi } from '@slack/bolt'
 import { createEmulator } from 'emulate'
 import { createServer } from 'node:net'
@@ -71,8 +72,8 @@ test('from a mention in a thread to the answer in it, with exactly the scopes th
     const { messages = [] } = await ada.conversations.replies({ channel, ts: root })
     return messages.map((message) => message.text ?? '')
   }
-  platform.preview?.(conversationId, 'Looking')
-  await expect.poll(thread).toContain('Looking …')
+  platform.preview?.(conversationId, progressOf('Looking'))
+  await expect.poll(thread).toContain(`Looking\n\n${status} …`)
   const answer = { id: 'r.0', conversationId, role: 'agent', text: '**Fixed** it.', part: 1, parts: 1 } as const
   await platform.send(answer)
   const second = await slackScene({

@@ -1,3 +1,4 @@
+import { progressOf, status } from '../helpers/progress.ts'
 import { expect, test } from 'vitest'
 import { DeliveryError, type OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
 import { slackScene, type SlackScene } from './slack-arrange.ts'
@@ -141,12 +142,12 @@ test('what is said of the channel itself is answered below the message that said
 test('a preview is one message that is edited, and becomes the answer', async () => {
   await using scene = await slackScene()
   const { platform } = scene
-  platform.preview?.(conversationId, 'Look')
-  platform.preview?.(conversationId, 'Looking **now**')
+  platform.preview?.(conversationId, progressOf('Look'))
+  platform.preview?.(conversationId, progressOf('Looking **now**'))
   await expect.poll(() => texts(scene).length).toBe(1)
-  expect(texts(scene)).toEqual(['Looking *now* …'])
-  platform.preview?.(conversationId, 'Looking **now**. Found it.')
-  await expect.poll(() => texts(scene)[0]).toBe('Looking *now*. Found it. …')
+  expect(texts(scene)).toEqual([`Looking *now*\n\n${status} …`])
+  platform.preview?.(conversationId, progressOf('Looking **now**. Found it.'))
+  await expect.poll(() => texts(scene)[0]).toBe(`Looking *now*. Found it.\n\n${status} …`)
   await platform.send(reply('r.0', 'Looking now. Found it. Fixed.'))
   expect(texts(scene)).toEqual(['Looking now. Found it. Fixed.'])
   expect(ours(scene)[0]?.metadata).toEqual({ event_type: 'coppice_reply', event_payload: { id: 'r.0' } })
@@ -158,19 +159,19 @@ test('a preview is one message that is edited, and becomes the answer', async ()
 test('a short answer needs no preview, and none comes after it', async () => {
   await using scene = await slackScene()
   const { platform } = scene
-  platform.preview?.(conversationId, 'Do')
+  platform.preview?.(conversationId, progressOf('Do'))
   await platform.send(reply('r.0', 'Done.'))
   // Another thread's preview is shown later than this one's would have been.
-  platform.preview?.('C1:1700000001.000100', 'Elsewhere')
-  await expect.poll(() => texts(scene)).toContain('Elsewhere …')
-  expect(texts(scene)).toEqual(['Done.', 'Elsewhere …'])
+  platform.preview?.('C1:1700000001.000100', progressOf('Elsewhere'))
+  await expect.poll(() => texts(scene)).toContain(`Elsewhere\n\n${status} …`)
+  expect(texts(scene)).toEqual(['Done.', `Elsewhere\n\n${status} …`])
 })
 
 test('when somebody spoke below the preview, the answer goes further down and the preview away', async () => {
   await using scene = await slackScene()
   const { slack, platform, inbox } = scene
   await platform.start(inbox)
-  platform.preview?.(conversationId, 'Looking')
+  platform.preview?.(conversationId, progressOf('Looking'))
   await expect.poll(() => texts(scene).length).toBe(1)
   await slack.deliver(mentionOf(slack.say('C1', 'U1', `<@${BOT.user}> and hurry`, root), 'Ev1'))
   await platform.send(reply('r.0', 'Done.'))
@@ -180,7 +181,7 @@ test('when somebody spoke below the preview, the answer goes further down and th
 test('an answer that is too long for an edit is posted, and the preview goes away', async () => {
   await using scene = await slackScene()
   const { platform } = scene
-  platform.preview?.(conversationId, '<')
+  platform.preview?.(conversationId, progressOf('<'))
   await expect.poll(() => texts(scene).length).toBe(1)
   await platform.send(reply('r.0', '<'.repeat(platform.limit ?? 0)))
   expect(texts(scene)).toEqual(['&lt;'.repeat(3_000)])
@@ -188,7 +189,7 @@ test('an answer that is too long for an edit is posted, and the preview goes awa
 
 test('what a run that was killed had shown is taken away by the next life', async () => {
   await using first = await slackScene()
-  first.platform.preview?.(conversationId, 'Half a sen')
+  first.platform.preview?.(conversationId, progressOf('Half a sen'))
   await expect.poll(() => texts(first).length).toBe(1)
   const second = await slackScene({ slack: first.slack })
   await second.platform.send(reply('r.0', 'A whole sentence.'))
@@ -198,19 +199,19 @@ test('what a run that was killed had shown is taken away by the next life', asyn
 test('another run’s preview does not continue the one of a run that was stopped', async () => {
   await using scene = await slackScene()
   const { platform } = scene
-  platform.preview?.(conversationId, 'First run')
+  platform.preview?.(conversationId, progressOf('First run'))
   await expect.poll(() => texts(scene).length).toBe(1)
   await platform.send(reply('s.0', 'Stopped.', { role: 'system' }))
-  platform.preview?.(conversationId, 'Second')
-  await expect.poll(() => texts(scene)).toContain('Second …')
-  expect(texts(scene)).toEqual(['Stopped.', 'Second …'])
+  platform.preview?.(conversationId, progressOf('Second', { startedAt: 10 ** 14 + 1 }))
+  await expect.poll(() => texts(scene)).toContain(`Second\n\n${status} …`)
+  expect(texts(scene)).toEqual(['Stopped.', `Second\n\n${status} …`])
 })
 
 test('when Slack limits a channel, its threads wait without asking, other channels go on, and the answer arrives', async () => {
   await using scene = await slackScene()
   const { slack, platform, time } = scene
   slack.fail('chat.postMessage', [{ status: 429, retryAfter: 60 }])
-  platform.preview?.(conversationId, 'Looking')
+  platform.preview?.(conversationId, progressOf('Looking'))
   await expect.poll(() => called(scene, 'chat.postMessage')).toBe(1)
   for (const waiting of [conversationId, 'C1:1700000001.000100']) {
     const held = platform.send(reply('r.0', 'Done.', { conversationId: waiting }))
@@ -226,7 +227,7 @@ test('when Slack limits a channel, its threads wait without asking, other channe
 test('when the edit to the answer fails in a way that passes, the same message becomes it later', async () => {
   await using scene = await slackScene()
   const { slack, platform } = scene
-  platform.preview?.(conversationId, 'Looking')
+  platform.preview?.(conversationId, progressOf('Looking'))
   await expect.poll(() => texts(scene).length).toBe(1)
   slack.fail('chat.update', [{ status: 502 }, 'lose'])
   await expect(platform.send(reply('r.0', 'Done.'))).rejects.toMatchObject({ kind: 'unreachable' })
@@ -234,7 +235,7 @@ test('when the edit to the answer fails in a way that passes, the same message b
   await platform.send(reply('r.0', 'Done.'))
   expect(texts(scene)).toEqual(['Done.'])
   slack.fail('chat.update', [{ error: 'message_not_found' }])
-  platform.preview?.(conversationId, 'Again')
+  platform.preview?.(conversationId, progressOf('Again'))
   await expect.poll(() => texts(scene).length).toBe(2)
   await platform.send(reply('r.1', 'Done again.'))
   expect(texts(scene)).toEqual(['Done.', 'Done again.'])

@@ -1,3 +1,4 @@
+import { progressOf, status } from '../helpers/progress.ts'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createChanges } from '../../src/conversations/changes.ts'
 import { DeliveryError, type OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
@@ -125,10 +126,10 @@ describe('while the agent speaks', () => {
 
   test('one message grows, and becomes the answer', async () => {
     const { telegram, platform } = scene
-    platform.preview?.(chat, 'Let me')
-    await shows('Let me\n…')
-    platform.preview?.(chat, 'Let me see')
-    await shows('Let me see\n…')
+    platform.preview?.(chat, progressOf('Let me'))
+    await shows(`Let me\n\n${status} …`)
+    platform.preview?.(chat, progressOf('Let me see'))
+    await shows(`Let me see\n\n${status} …`)
     await platform.send(reply('Let me see. Done.'))
     await platform.send(reply('And more.', { part: 2, parts: 2 }))
     expect(telegram.said(ada.id)).toEqual(['Let me see. Done.', 'And more.'])
@@ -136,8 +137,8 @@ describe('while the agent speaks', () => {
 
   test('what is said in between puts the answer below it', async () => {
     const { telegram, platform } = scene
-    platform.preview?.(chat, 'Let me')
-    await shows('Let me\n…')
+    platform.preview?.(chat, progressOf('Let me'))
+    await shows(`Let me\n\n${status} …`)
     await platform.send(reply('A notice', { role: 'system' }))
     await platform.send(reply('Done.'))
     expect(telegram.said(ada.id)).toEqual(['A notice', 'Done.'])
@@ -145,8 +146,8 @@ describe('while the agent speaks', () => {
 
   test('so does what a person says', async () => {
     const { telegram, platform, received } = scene
-    platform.preview?.(chat, 'Let me')
-    await shows('Let me\n…')
+    platform.preview?.(chat, progressOf('Let me'))
+    await shows(`Let me\n\n${status} …`)
     const [{ id } = { id: 0 }] = telegram.messages
     telegram.say('hurry')
     await until('it was heard', async () => received[0])
@@ -158,17 +159,17 @@ describe('while the agent speaks', () => {
 
   test('another run begins a message of its own', async () => {
     const { telegram, platform } = scene
-    platform.preview?.(chat, 'Let me')
-    await shows('Let me\n…')
-    platform.preview?.(chat, 'Now then')
-    await shows('Now then\n…')
-    expect(telegram.said(ada.id)).toEqual(['Now then\n…'])
+    platform.preview?.(chat, progressOf('Let me'))
+    await shows(`Let me\n\n${status} …`)
+    platform.preview?.(chat, progressOf('Now then', { startedAt: 10 ** 14 + 1 }))
+    await shows(`Now then\n\n${status} …`)
+    expect(telegram.said(ada.id)).toEqual([`Now then\n\n${status} …`])
   })
 
   test('an answer that takes its place is tried again in that message, and is there once', async () => {
     const { telegram, platform } = scene
-    platform.preview?.(chat, 'Let me')
-    await shows('Let me\n…')
+    platform.preview?.(chat, progressOf('Let me'))
+    await shows(`Let me\n\n${status} …`)
     const [{ id } = { id: 0 }] = telegram.messages
     failSending({ how: 'lost' })
     await failure(reply('Done.'))
@@ -180,8 +181,8 @@ describe('while the agent speaks', () => {
 
   test('a preview that somebody deleted does not keep the answer from coming', async () => {
     const { telegram, platform } = scene
-    platform.preview?.(chat, 'Let me')
-    await shows('Let me\n…')
+    platform.preview?.(chat, progressOf('Let me'))
+    await shows(`Let me\n\n${status} …`)
     telegram.messages.length = 0
     await platform.send(reply('Done.'))
     expect(telegram.said(ada.id)).toEqual(['Done.'])
@@ -191,11 +192,11 @@ describe('while the agent speaks', () => {
     const { telegram, platform, time } = scene
     const parameters = { retry_after: 60 }
     failSending({ how: 'refused', code: 429, description: 'Too Many Requests: retry after 60', parameters })
-    platform.preview?.(chat, 'Let me')
+    platform.preview?.(chat, progressOf('Let me'))
     const previews = (): number => telegram.calls.filter(({ method }) => method === 'sendMessage').length
     await until('it was tried', async () => previews() > 0 || undefined)
     failSending(undefined)
-    platform.preview?.(chat, 'Let me see')
+    platform.preview?.(chat, progressOf('Let me see'))
     expect(await failure(reply('Done.'))).toMatchObject({ kind: 'unreachable' })
     // A topic of the same chat.
     expect(await failure(reply('There', { conversationId: `${chat}:5` }))).toMatchObject({ kind: 'unreachable' })

@@ -1,3 +1,4 @@
+import { progressOf } from '../helpers/progress.ts'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { TelegramServer } from 'telegram-test-api/lib/telegramServer.js'
@@ -64,7 +65,7 @@ test('in a group only what is addressed to the bot is heard', async () => {
 
 test('a message grows while the agent speaks', async () => {
   await begin()
-  platform.preview?.('7', 'Let me')
+  platform.preview?.('7', progressOf('Let me'))
   await until('it shows', async () => said()[0])
   await platform.send({ id: '1', conversationId: '7', role: 'agent', text: 'Done.', part: 1, parts: 1 })
   expect(said()).toEqual(['Done.'])

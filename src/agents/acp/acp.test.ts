@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { makeSandbox, type Sandbox, writeIn } from '../../../test/helpers/repo.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { identifySync, liveness } from '../../process/identity.ts'
-import type { AgentEvent, AgentRequest, AgentResult } from '../agent.ts'
+import type { AgentAttachment, AgentEvent, AgentRequest, AgentResult } from '../agent.ts'
 import { createAcpAgent } from './agent.ts'
 import type { AcpAgentOptions } from './options.ts'
 import { createSilence } from './silence.ts'
@@ -320,23 +320,132 @@ describe('permission', () => {
 
   test('is asked for when the setting is ask, but never for what reaches outside', async () => {
     const asked: string[] = []
-    const ask: AgentRequest['ask'] = async ({ what }) => {
-      asked.push(what)
-      return what === 'one'
+    const ask: NonNullable<AgentRequest['ask']> = async (question) => {
+      const { what, detail } = question.kind === 'permission' ? question : { what: '', detail: '' }
+      asked.push(what, ...(detail === undefined ? [] : [detail]))
+      return { kind: what === 'one' ? 'allowed' : 'denied' }
     }
     const wishes = [
       wish({ kind: 'edit', title: 'one' }),
-      wish({ kind: 'execute', title: 'two' }),
+      wish({ kind: 'execute', title: 'two', rawInput: { command: 'rm -rf build\nmake' } }),
       wish({ kind: 'edit', title: 'three', locations: [{ path: '/outside/file' }] }),
     ]
     await asking(wishes, { ask }, { permissions: 'ask' })
     expect(chosen()).toEqual(['yes', 'no', 'no'])
-    expect(asked).toEqual(['one', 'two'])
+    expect(asked).toEqual(['one', 'two', 'rm -rf build\nmake'])
+  })
+
+  test('is not given when nobody answers, and the run goes on', async () => {
+    const { tools, result } = await asking(
+      [wish({ kind: 'edit' })],
+      { ask: async () => undefined },
+      { permissions: 'ask' },
+    )
+    expect(chosen()).toEqual(['no'])
+    expect(tools).toEqual(['denied: it (nobody answered)'])
+    expect(result.outcome).toBe('done')
+  })
+
+  test('that is still asked for when the run is stopped is answered with the outcome cancelled', async () => {
+    const abort = new AbortController()
+    const asked = Promise.withResolvers<void>()
+    const ask = async (): Promise<undefined> => {
+      asked.resolve()
+      // Like one that hears of the end too late: the answer doesn't depend on it.
+      return new Promise(() => undefined)
+    }
+    const running = asking([wish({ kind: 'edit' })], { ask, signal: abort.signal }, { permissions: 'ask' })
+    await asked.promise
+    abort.abort()
+    expect((await running).result.outcome).toBe('cancelled')
+    expect(chosen()).toEqual(['cancelled'])
   })
 
   test('is not given when there is nobody to ask', async () => {
     await asking([wish({ kind: 'edit' })], {}, { permissions: 'ask' })
     expect(chosen()).toEqual(['no'])
+  })
+})
+
+describe('a read-only run', () => {
+  const modes = (): string[] => trace('modes').split('\n').filter(Boolean)
+
+  test.each(['modes', 'config-options', 'grouped-options'])(
+    "switches to the agent's own read-only mode and back again: %s",
+    async (behaviour) => {
+      const { events } = await run(behaviour, readOnly)
+      expect(modes()).toEqual([expect.stringMatching(/plan$/), expect.stringMatching(/code$/)])
+      expect(trace('mode-at-prompt')).toMatch(/plan$/)
+      expect(events).not.toContainEqual({ type: 'not-read-only' })
+      expect(modes().every((line) => line.startsWith(behaviour === 'modes' ? 'mode ' : 'option '))).toBe(true)
+    },
+  )
+
+  test.each(['works', 'only-writes', 'refuses-modes', 'ignores-options'])(
+    'says so if the agent has no such mode, or does not enter it: %s',
+    async (behaviour) => {
+      const { events, result } = await run(behaviour, readOnly)
+      expect(events).toContainEqual({ type: 'not-read-only' })
+      expect(result.outcome).toBe('done')
+    },
+  )
+
+  test('is nothing that a run which may write has to do with', async () => {
+    const { events } = await run('modes')
+    expect(modes()).toEqual([])
+    expect(events).not.toContainEqual({ type: 'not-read-only' })
+  })
+})
+
+describe('attachments', () => {
+  const attached = (name: string, mediaType: string, content = 'x'): AgentAttachment => {
+    writeIn(box.path(), `files/${name}`, content)
+    return { path: box.path('files', name), name, mediaType, bytes: content.length }
+  }
+
+  test('are links, and images where the agent takes them, and all are named with their paths', async () => {
+    const attachments = [attached('a.png', 'image/png', 'pixels'), attached('b.log', 'text/plain')]
+    const link = (one: AgentAttachment): object => ({
+      type: 'resource_link',
+      uri: `file://${one.path}`,
+      name: one.name,
+      mimeType: one.mediaType,
+      size: one.bytes,
+    })
+    const blocks = async (behaviour: string): Promise<unknown[]> =>
+      JSON.parse((await run(behaviour, { attachments })).result.text) as unknown[]
+    const [context, ...rest] = await blocks('sees')
+    expect(JSON.stringify(context)).toContain(box.path('files', 'a.png'))
+    expect(rest).toEqual([
+      {
+        type: 'image',
+        data: Buffer.from('pixels').toString('base64'),
+        mimeType: 'image/png',
+        uri: `file://${box.path('files', 'a.png')}`,
+      },
+      link(attachments[1]!),
+      { type: 'text', text: 'fix it' },
+    ])
+    expect((await blocks('echoes')).slice(1, 3)).toEqual(attachments.map(link))
+  })
+
+  test('can be read through Coppice, but not written, and nothing beside them', async () => {
+    const attachments = [attached('notes.txt', 'text/plain', 'notes')]
+    attached('other.txt', 'text/plain')
+    await asking(
+      [
+        ['fs/read_text_file', { path: box.path('files', 'notes.txt') }],
+        ['fs/read_text_file', { path: box.path('files', 'other.txt') }],
+        ['fs/write_text_file', { path: box.path('files', 'notes.txt'), content: 'changed' }],
+      ],
+      { attachments },
+    )
+    expect(answers()).toEqual([
+      { ok: { content: 'notes' } },
+      { code: -32602, message: expect.stringContaining('outside') },
+      { code: -32602, message: expect.stringContaining('outside') },
+    ])
+    expect(readFileSync(box.path('files', 'notes.txt'), 'utf8')).toBe('notes')
   })
 })
 

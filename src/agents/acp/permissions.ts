@@ -1,6 +1,13 @@
-import type { RequestPermissionOutcome, RequestPermissionRequest, ToolKind } from '@agentclientprotocol/sdk'
+import type {
+  RequestPermissionOutcome,
+  RequestPermissionRequest,
+  ToolCallUpdate,
+  ToolKind,
+} from '@agentclientprotocol/sdk'
 import type { Permissions } from '../../domain/config/agents.ts'
-import type { AgentRules } from '../agent.ts'
+import { untilAborted } from '../../domain/until-aborted.ts'
+import type { AgentRequest, AgentRules } from '../agent.ts'
+import type { AgentAnswer, AgentQuestion } from '../question.ts'
 import { resolveInside } from './confined-files.ts'
 
 export type Policy = {
@@ -9,13 +16,13 @@ export type Policy = {
   readonly permissions: Permissions
 }
 
-export type Decision = { readonly answer: 'allow' | 'ask' | 'reject'; readonly why: string }
+type Decision = { readonly answer: 'allow' | 'ask' | 'reject'; readonly why: string }
 
 /**
  * Answers an agent's permission request. Anything the rules deny or that reaches outside the environment is rejected
  * regardless of the setting; the setting decides the rest.
  */
-export const decidePermission = async (
+const decidePermission = async (
   { root, rules, permissions }: Policy,
   request: RequestPermissionRequest,
 ): Promise<Decision> => {
@@ -39,8 +46,47 @@ export const decidePermission = async (
   return { answer: permissions, why: `agent.permissions is ${permissions}` }
 }
 
+export type Permissible = {
+  readonly policy: Policy
+  readonly request: Pick<AgentRequest, 'ask' | 'signal'>
+  readonly agent: string
+  /** The agent took its request back. */
+  readonly withdrawn: AbortSignal
+  readonly onDenied: (line: string) => void
+}
+
+/** Decides, asking the user where the policy says so. */
+export const answerPermission = async (
+  { policy, request, agent, withdrawn, onDenied }: Permissible,
+  params: RequestPermissionRequest,
+): Promise<RequestPermissionOutcome> => {
+  const { answer, why } = await decidePermission(policy, params)
+  const what = params.toolCall.title ?? params.toolCall.kind ?? 'a tool'
+  const question = { kind: 'permission', agent, what, ...detailOf(params.toolCall, what) } as const
+  const said = answer === 'ask' ? await untilAnswered(request, question, withdrawn) : undefined
+  // The protocol asks for this if the turn is cancelled while a request is pending.
+  if (request.signal.aborted) return { outcome: 'cancelled' }
+  if (answer === 'allow' || said?.kind === 'allowed') return outcomeOf('allow', params)
+  if (said === undefined) onDenied(`denied: ${what} (${answer === 'ask' ? 'nobody answered' : why})`)
+  return outcomeOf('reject', params)
+}
+
+const untilAnswered = async (
+  { ask, signal }: Pick<AgentRequest, 'ask' | 'signal'>,
+  question: AgentQuestion,
+  withdrawn: AbortSignal,
+): Promise<AgentAnswer | undefined> =>
+  Promise.race([ask?.(question, withdrawn), untilAborted(signal).then(() => undefined)])
+
+/** The title is for people and may be shortened; the command is what runs. */
+const detailOf = ({ rawInput }: Pick<ToolCallUpdate, 'rawInput'>, what: string): { readonly detail?: string } => {
+  const command = typeof rawInput === 'object' && rawInput !== null && 'command' in rawInput ? rawInput.command : ''
+  const detail = Array.isArray(command) ? command.map(String).join(' ') : command
+  return typeof detail === 'string' && detail !== '' && detail !== what ? { detail } : {}
+}
+
 /** Prefers "once": "always" would outlive the run and may be saved in the agent's own settings. */
-export const outcomeOf = (
+const outcomeOf = (
   answer: 'allow' | 'reject',
   { options }: Pick<RequestPermissionRequest, 'options'>,
 ): RequestPermissionOutcome => {

@@ -1,5 +1,6 @@
 import { untilAborted } from '../../domain/until-aborted.ts'
 import { setTimeout as delay } from 'node:timers/promises'
+import { dirname } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { client, type ClientApp, ndJsonStream, RequestError } from '@agentclientprotocol/sdk'
 import type { AgentRequest } from '../agent.ts'
@@ -8,7 +9,7 @@ import type { AcpAgentOptions } from './options.ts'
 import { converse, type Session } from './converse.ts'
 import { readTextInside, writeTextInside } from './confined-files.ts'
 import type { TurnEnd } from './outcome.ts'
-import { decidePermission, outcomeOf } from './permissions.ts'
+import { answerPermission } from './permissions.ts'
 import { createSilence, type Silence } from './silence.ts'
 import { createTerminals, type Terminals } from './terminals.ts'
 import { createUpdates, type Updates } from './updates.ts'
@@ -87,29 +88,26 @@ const createClient = (
   { updates, terminals, silence }: TurnState,
 ): ClientApp => {
   const { directory: root, rules } = request
+  const policy = { root, rules, permissions: options.permissions }
   const requireWriteAccess = (): void => {
     if (rules.access === 'read') throw RequestError.invalidRequest(undefined, 'this run is read-only')
   }
+  const isAttached = (path: string): boolean => request.attachments?.some((one) => one.path === path) === true
   return client({ name: 'coppice' })
     .onNotification('session/update', ({ params }) => updates.handle(params.update))
     .onRequest('fs/read_text_file', async ({ params }) => ({
-      content: await readTextInside(root, params.path, params),
+      content: await readTextInside(isAttached(params.path) ? dirname(params.path) : root, params.path, params),
     }))
     .onRequest('fs/write_text_file', async ({ params }) => {
       requireWriteAccess()
       await writeTextInside(root, params.path, params.content)
       return {}
     })
-    .onRequest('session/request_permission', async ({ params }) => {
-      const { answer, why } = await decidePermission({ root, rules, permissions: options.permissions }, params)
-      const title = params.toolCall.title ?? params.toolCall.kind ?? 'a tool'
-      if (answer === 'ask') {
-        const agreed = await silence.pausedFor(async () => request.ask?.({ agent: options.name, what: title }))
-        if (agreed !== undefined) return { outcome: outcomeOf(agreed ? 'allow' : 'reject', params) }
-      }
-      if (answer !== 'allow') reply.tool(`denied: ${title} (${why})`)
-      return { outcome: outcomeOf(answer === 'allow' ? 'allow' : 'reject', params) }
-    })
+    .onRequest('session/request_permission', async ({ params, signal: withdrawn }) => ({
+      outcome: await silence.pausedFor(() =>
+        answerPermission({ policy, request, agent: options.name, withdrawn, onDenied: reply.tool }, params),
+      ),
+    }))
     .onRequest('terminal/create', async ({ params }) => {
       requireWriteAccess()
       return { terminalId: await terminals.create(params) }

@@ -10,6 +10,7 @@ import type { Agent, AgentAvailability, AgentRequest, AgentResult, AgentRules } 
 import { codexArguments } from './arguments.ts'
 import { type CodexEnding, createCodexReader } from './events.ts'
 import { chooseSandbox, findGitPaths } from './sandbox.ts'
+import { tooOld } from './version.ts'
 import { contextBlock } from '../context-block.ts'
 import { grantedVariables, type GrantList } from '../granted.ts'
 import { askProgram, type InstalledProgram, cacheWhenReady, versionOf } from '../installed.ts'
@@ -41,7 +42,7 @@ const REPLY_LIMIT_BYTES = 100_000
 export const createCodexAgent = (options: CodexAgentOptions): Agent => {
   const granted = grantedVariables(options.ownEnvironment, GRANTS)
   const installed = { ...options, own: options.ownEnvironment, granted }
-  const parts = { ...options, granted, sandboxWorks: once(() => sandboxWorks(installed)) }
+  const parts = { ...options, granted, installed, sandboxWorks: untilTrue(() => sandboxWorks(installed)) }
   return {
     name: 'codex',
     enforcesReadOnly: true,
@@ -52,6 +53,7 @@ export const createCodexAgent = (options: CodexAgentOptions): Agent => {
 
 type Parts = CodexAgentOptions & {
   readonly granted: Readonly<Record<string, string>>
+  readonly installed: InstalledProgram
   readonly sandboxWorks: () => Promise<boolean>
 }
 
@@ -60,7 +62,10 @@ const runOnce = async (parts: Parts, request: AgentRequest): Promise<AgentResult
   const { command, clock, ids, silenceMs, granted, sandboxWorks, config = [], inContainer = isContainer() } = parts
   const { rules, directory } = request
   const sandbox = await chooseSandbox({ rules, wanted: parts.sandbox, sandboxWorks, inContainer })
-  if (typeof sandbox !== 'string') return { outcome: 'failed', text: '', ...sandbox }
+  if (typeof sandbox !== 'string') {
+    const failure = tooOld(await versionOf(parts.installed), texts) ?? sandbox
+    return { outcome: 'failed', text: '', ...failure }
+  }
   const reply = createReply(parts.outputLimitBytes ?? REPLY_LIMIT_BYTES, request)
   const reader = createCodexReader(directory, { reply, emit: request.emit })
   const run = {
@@ -126,6 +131,8 @@ const availability = async (installed: InstalledProgram): Promise<AgentAvailabil
   if (version === undefined) {
     return { state: 'missing', ...notInstalled(texts, installed.command) }
   }
+  const outdated = tooOld(version, texts)
+  if (outdated !== undefined) return { state: 'missing', ...outdated }
   const loggedOut = /not logged in/i.test(`${login?.stdout ?? ''}${login?.stderr ?? ''}`)
   if (!loggedOut || customProvider || installed.granted['CODEX_API_KEY'] !== undefined)
     return { state: 'ready', version }
@@ -141,12 +148,23 @@ const hasCustomProvider = async (own: InstalledProgram['own']): Promise<boolean>
 }
 
 /** On Linux, Codex uses bubblewrap or Landlock, which a container may forbid; elsewhere it is part of the system. */
-const sandboxWorks = async (installed: InstalledProgram): Promise<boolean> =>
-  process.platform !== 'linux' || (await askProgram(installed, ['sandbox', '--', 'true']))?.exitCode === 0
+const sandboxWorks = async (installed: InstalledProgram): Promise<boolean> => {
+  if (process.platform !== 'linux') return true
+  const answers = async (...form: string[]): Promise<boolean> =>
+    (await askProgram(installed, ['sandbox', ...form, '--', 'true']))?.exitCode === 0
+  // From 0.45.0 to 0.133.0, the name of the system came first; later versions take it for the command to run.
+  return (await answers()) || (await answers('linux'))
+}
 
-const once = <T>(ask: () => Promise<T>): (() => Promise<T>) => {
-  let known: Promise<T> | undefined
-  return () => (known ??= ask())
+/** Asks again after a no: Codex may have been updated, or the machine's settings changed. */
+const untilTrue = (ask: () => Promise<boolean>): (() => Promise<boolean>) => {
+  let known: Promise<boolean> | undefined
+  return async () => {
+    known ??= ask()
+    const answer = await known
+    if (!answer) known = undefined
+    return answer
+  }
 }
 
 const isContainer = (): boolean => ['/.dockerenv', '/run/.containerenv'].some((path) => existsSync(path))

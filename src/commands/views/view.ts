@@ -45,8 +45,9 @@ export const code = (text: string, view: Pick<View, 'chat' | 'paint'>): string =
 export const placeholdersAsCode = (text: string): string =>
   text.replaceAll(/`[^`]*`|<[A-Za-z][^<>`\n]{0,80}>/g, (found) => (found.startsWith('<') ? `\`${found}\`` : found))
 
-/** Lines with aligned columns. */
-const block = (text: string, { chat }: Pick<View, 'chat'>): string => (chat === true ? fenced(text, '```', '\n') : text)
+/** Lines shown as they are: aligned columns, a command. */
+export const block = (text: string, { chat }: Pick<View, 'chat'>): string =>
+  chat === true ? fenced(text, '```', '\n') : text
 
 /** A name may contain backticks, so the fence has one more. */
 const fenced = (text: string, least: string, inner: string): string => {

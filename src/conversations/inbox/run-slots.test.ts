@@ -85,7 +85,8 @@ const aborted = ({ signal }: AgentRequest): Promise<never> =>
 const asks: Script = async (request) => {
   const { prompt, ask } = request
   if (!prompt.startsWith('ask')) return `did ${prompt}`
-  return `${prompt}: ${String(await ask?.({ agent: 'scripted', what: 'run it' }))}`
+  const answer = await ask?.({ kind: 'permission', agent: 'scripted', what: 'run it' })
+  return `${prompt}: ${String(answer?.kind === 'allowed')}`
 }
 
 test('fifty runs that wait for an answer keep no place; answered, they continue in turn and within the limit', async () => {
@@ -221,7 +222,7 @@ test.each(['run.leased', 'run.ended'])(
 test('a question that its agent did not wait for does not stop the clock', async () => {
   const { say, heard } = await running(
     async ({ ask }) => {
-      void ask?.({ agent: 'scripted', what: 'run it' })
+      void ask?.({ kind: 'permission', agent: 'scripted', what: 'run it' })
       return 'done'
     },
     short,

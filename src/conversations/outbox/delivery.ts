@@ -20,8 +20,18 @@ export type Delivery = {
    * size limit.
    */
   fetchAttachment?(attachment: MessageAttachment, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
-  /** Shows the agent's text so far, if the platform can. Best effort. */
-  preview?(conversationId: string, text: string): void
+  /** Shows how far a run is, if the platform can. Undefined: it ended without an answer. Best effort. */
+  preview?(conversationId: string, progress: Progress | undefined): void
+}
+
+/** How far a run is. Shown until its answer takes the place of it. */
+export type Progress = {
+  /** The agent's reply so far; empty until it writes. */
+  readonly text: string
+  /** The last line about an action: "edited src/login.ts". */
+  readonly tool: string | undefined
+  /** Also identifies the run. */
+  readonly startedAt: number
 }
 
 export type OutgoingMessage = {

@@ -25,6 +25,12 @@ export const splitReply = (text: string, limit: number | undefined): string[] =>
   return parts.filter((part) => part.trim() !== '')
 }
 
+/** The end of a text, at most `limit` characters. A code block that is still open is closed. */
+export const lastPart = (text: string, limit: number): string => {
+  const last = splitReply(text, limit - closing.length).at(-1) ?? ''
+  return openFence(last) === undefined ? last : last + closing
+}
+
 const closing = '\n```'
 
 /** The opening line of a code block still open at the end; undefined if none. */

@@ -49,6 +49,7 @@ export type Settings = {
   readonly agentPermissions: Permissions
   /** An agent silent for this long, with no tool running, has stalled. */
   readonly agentSilenceMinutes: number
+  readonly questionMinutes: number
   /** Undefined: no limit. */
   readonly budgetConversationUsd: number | undefined
   readonly budgetDayUsd: number | undefined
@@ -240,13 +241,20 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     default: 'allow',
     key: 'agent.permissions',
     rule: permissions,
-    about: 'How to answer an agent that asks for permission to act inside its worktree.',
+    about:
+      'Whether agents may act inside their worktree without asking: `allow`, `ask` (in the thread) or `deny`. What it means for each agent is in its page under docs/agents.',
   },
   agentSilenceMinutes: {
     default: 30,
     key: 'agent.silenceMinutes',
     rule: rule.number(0.01, 10_000, 30),
     about: 'An agent that prints nothing for this long, with no tool running, is stopped.',
+  },
+  questionMinutes: {
+    default: 1440,
+    key: 'agent.questionMinutes',
+    rule: rule.number(0.01, 10_000, 1440),
+    about: "How long an agent's question waits for an answer in the thread. After that it counts as a no.",
   },
   budgetConversationUsd: {
     default: undefined,

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import type { APIMessage } from 'discord.js'
-import { splitReply } from '../../conversations/outbox/split.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { ReplyPort } from '../replies/port.ts'
 import type { DiscordApi } from './client.ts'
@@ -23,8 +22,12 @@ export type ReplyPortParts = { readonly api: DiscordApi; readonly clock: Clock; 
  */
 export const discordReplies = ({ api, clock, previewEveryMs }: ReplyPortParts): ReplyPort<ChatAddress, string> => ({
   placeOf: addressOf,
-  // Discord limits per route and channel; a thread is a channel.
-  rateLimitOf: ({ channel }, call) => ({ name: `${call} ${channel}`, everyMs: previewEveryMs }),
+  // Discord limits per route and channel, and 50 requests a second for a bot. A thread is a channel.
+  rateLimitOf: ({ channel }, call) => ({
+    name: `${call} ${channel}`,
+    everyMs: previewEveryMs,
+    within: { name: channel, everyMs: previewEveryMs, within: { name: 'bot', everyMs: BOT_MS } },
+  }),
   render: renderMarkdown,
   post: ({ channel }, content, { id }) => api.post(channel, content, { nonce: nonceOf(channel, id) }),
   edit: ({ channel }, id, content) => api.edit(channel, id, content),
@@ -50,11 +53,15 @@ export const discordReplies = ({ api, clock, previewEveryMs }: ReplyPortParts): 
   postsOnce: true,
   failureOf: (error) => ({ error: deliveryError(error), mayHaveSucceeded: true }),
   previews: {
-    render: (text) => renderMarkdown(splitReply(text, LIMIT - PREVIEW_SUFFIX.length).at(-1) ?? '') + PREVIEW_SUFFIX,
+    limit: LIMIT - PREVIEW_SUFFIX.length,
+    render: (markdown) => renderMarkdown(markdown) + PREVIEW_SUFFIX,
     firstMs: previewEveryMs,
     whenOvertaken: 'remove',
   },
 })
+
+/** All previews together: half of what Discord allows. */
+const BOT_MS = 40
 
 const RECENT_MS = 15 * 60_000
 const LOOK_BACK = 20

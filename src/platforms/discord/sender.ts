@@ -2,14 +2,14 @@ import { DeliveryError, type OutgoingMessage } from '../../conversations/outbox/
 import type { Clock } from '../../domain/clock.ts'
 import { BoundedMap } from '../../domain/bounded-map.ts'
 import type { Logger } from '../../process/log.ts'
-import { createReplies } from '../replies/engine.ts'
+import { createReplies, type Replies } from '../replies/engine.ts'
 import type { DiscordApi } from './client.ts'
-import { addressOf } from './conversation-id.ts'
+import { addressOf, type ChatAddress } from './conversation-id.ts'
 import { discordReplies, openThread } from './reply-port.ts'
 
 export type Sender = {
   send(message: OutgoingMessage): Promise<void>
-  preview(conversationId: string, text: string): void
+  preview: Replies<ChatAddress>['preview']
   /** Opens the thread of a message that was just accepted. */
   openThread(conversationId: string, name: string): Promise<void>
   /** Its thread was deleted: don't recreate it. */

@@ -3,7 +3,7 @@ import type { ReplyPort, RateLimit } from '../replies/port.ts'
 import type { Comment, GithubClient } from './client.ts'
 import { type Thread, threadOf } from './conversation-id.ts'
 import { failureOf, toDeliveryError } from './failure.ts'
-import { asPreview, hasMarker, isOurs, isPreview, withMarker } from './marker.ts'
+import { asPreview, COMMENT_LIMIT, hasMarker, isOurs, isPreview, withMarker } from './marker.ts'
 import { noRetries, type Identity } from './octokits.ts'
 
 export type ReplyPortParts = {
@@ -36,7 +36,7 @@ export const githubReplies = (parts: ReplyPortParts): ReplyPort<Thread, number> 
       error: toDeliveryError(error, clock),
       mayHaveSucceeded: failureOf(error, clock).kind === 'away',
     }),
-    previews: { render: asPreview, firstMs: previewEveryMs, whenOvertaken: 'stay' },
+    previews: { limit: COMMENT_LIMIT - 100, render: asPreview, firstMs: previewEveryMs, whenOvertaken: 'stay' },
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Progress } from '../../conversations/outbox/delivery.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { Logger } from '../../process/log.ts'
 import type { Call, Found } from './port.ts'
@@ -11,19 +12,23 @@ export type Conversation<Place, Id> = {
   readonly sent: Set<string>
   /** The preview, which grows while the agent works. */
   shown: ShownPreview<Id> | undefined
-  /** The preview's latest text, when it arrived, and the timer that shows it. */
-  previewText: string | undefined
-  previewTextAt: number
-  timer: NodeJS.Timeout | undefined
+  /** How far the run is; undefined: nothing runs. */
+  progress: Progress | undefined
+  /** Waits for its turn to be shown. */
+  waiting: WaitingPreview | undefined
+  /** The run ended without an answer: what to do with its preview. */
+  ended: Progress | undefined
   /** The service refuses this run's previews. */
   muted: boolean
   turn: Promise<unknown>
 }
 
+export type WaitingPreview = { readonly hasNews: boolean; readonly cancel: () => void }
+
 export type ShownPreview<Id> = {
   readonly id: Id
-  /** Its text, and how it was rendered. */
-  readonly source: string
+  /** What it shows, and how it was rendered; undefined: an earlier process posted it. */
+  readonly progress: Progress | undefined
   readonly body: string | undefined
   /** Something was posted below it. */
   readonly overtaken: boolean
@@ -45,9 +50,9 @@ export const newConversation = <Place, Id>(place: Place): Conversation<Place, Id
   found: undefined,
   sent: new Set(),
   shown: undefined,
-  previewText: undefined,
-  previewTextAt: 0,
-  timer: undefined,
+  progress: undefined,
+  waiting: undefined,
+  ended: undefined,
   muted: false,
   turn: Promise.resolve(),
 })
@@ -70,8 +75,8 @@ export const runInTurn = async <T>(
 
 /** Drops an inactive one; its messages are looked up again when it continues. */
 export const forgetOldest = <Place, Id>(conversations: Map<string, Conversation<Place, Id>>): void => {
-  for (const [id, { timer, shown, previewText }] of conversations) {
-    if (timer !== undefined || shown !== undefined || previewText !== undefined) continue
+  for (const [id, { waiting, shown, progress }] of conversations) {
+    if (waiting !== undefined || shown !== undefined || progress !== undefined) continue
     conversations.delete(id)
     return
   }

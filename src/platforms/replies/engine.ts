@@ -3,7 +3,7 @@
  * deletions through the platform's port, one at a time per conversation, within the service's rate limits. A reply is
  * sent once where the service can detect duplicates; the outbox splits and durably retries.
  */
-import { DeliveryError, type OutgoingMessage } from '../../conversations/outbox/delivery.ts'
+import { DeliveryError, type OutgoingMessage, type Progress } from '../../conversations/outbox/delivery.ts'
 import {
   type Attempt,
   type Conversation,
@@ -19,7 +19,8 @@ import { createRateLimits } from './rate-limits.ts'
 
 export type Replies<Place> = {
   readonly send: (message: OutgoingMessage) => Promise<void>
-  readonly preview: (conversationId: string, text: string) => void
+  /** Undefined: the run ended without an answer. */
+  readonly preview: (conversationId: string, progress: Progress | undefined) => void
   /** Somebody wrote in the conversation: our next message goes below it. */
   readonly onUserMessage: (conversationId: string, at?: UserMessage<Place>) => void
   /** Opens a new conversation before the first message is sent. `open` resolves to whether it was new. */
@@ -56,6 +57,7 @@ export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: Engi
   const attempt: Attempt<Place, Id> = async (conversation, call, work) => {
     const limit = port.rateLimitOf(conversation.place, call)
     rateLimits.assertOpen(limit)
+    rateLimits.count(limit, call)
     try {
       return await work()
     } catch (thrown) {
@@ -82,7 +84,7 @@ export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: Engi
     const found = await queryEarlier(conversation)
     conversation.found = found
     if (found.preview !== undefined && conversation.shown === undefined) {
-      conversation.shown = { id: found.preview, source: '', body: undefined, overtaken: false }
+      conversation.shown = { id: found.preview, progress: undefined, body: undefined, overtaken: false }
     }
     for (const id of found.stale ?? []) if (id !== conversation.shown?.id) await remove(conversation, id)
     return found
@@ -100,7 +102,13 @@ export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: Engi
     }
   }
 
-  const previews = createPreviews(port, { ...parts, attempt, remove, findEarlier })
+  const previews = createPreviews(port, { ...parts, rateLimits, attempt, remove, findEarlier })
+
+  /** Whether a run ended and left an empty preview, which the reply that says why may use. */
+  const endedUnanswered = async (conversation: Conversation<Place, Id>): Promise<boolean> => {
+    if (conversation.ended === undefined) return false
+    return !(await previews.keepUnfinished(conversation))
+  }
 
   const deliver = async (conversation: Conversation<Place, Id>, message: OutgoingMessage): Promise<void> => {
     const { id, role, part, text, actions = [] } = message
@@ -111,9 +119,10 @@ export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: Engi
     if (body.trim() === '') return
     if ((await findEarlier(conversation)).has(id, body)) return remember(conversation, id)
     const mark = { kind: 'reply', id } as const
-    if (!isAnswer || !(await previews.turnIntoReply(conversation, body, mark, actions))) {
+    const isLast = isAnswer || (await endedUnanswered(conversation))
+    if (!isLast || !(await previews.turnIntoReply(conversation, body, mark, actions))) {
       await attempt(conversation, 'post', () => port.post(conversation.place, body, mark, actions))
-      await previews.onOvertaken(conversation, isAnswer ? 'remove' : port.previews.whenOvertaken)
+      await previews.onOvertaken(conversation, isLast ? 'remove' : port.previews.whenOvertaken)
     }
     remember(conversation, id)
   }
@@ -127,9 +136,12 @@ export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: Engi
       const leave = rateLimits.enter(port.rateLimitOf(conversation.place, 'post'))
       await runInTurn(conversation, () => deliver(conversation, message)).finally(leave)
     },
-    preview: (conversationId, text) => {
-      const conversation = text.trim() === '' ? undefined : conversationOf(conversationId)
-      if (conversation !== undefined) previews.update(conversation, text)
+    preview: (conversationId, progress) => {
+      const conversation = conversationOf(conversationId)
+      if (conversation === undefined) return
+      if (progress !== undefined) return previews.update(conversation, progress)
+      conversation.ended = conversation.progress
+      previews.stop(conversation)
     },
     onUserMessage: (conversationId, { place, isNew = false } = {}) => {
       const conversation = conversationOf(conversationId)

@@ -26,8 +26,10 @@ export type ReplyPort<Place, Id> = {
   readonly postsOnce?: boolean
   failureOf(error: unknown): Failure
   readonly previews: {
-    /** Undefined: can't be shown. */
-    render(text: string): string | undefined
+    /** Maximum length of a preview's Markdown, in characters. */
+    readonly limit: number
+    /** In the service's dialect; says that it isn't finished. Undefined: can't be shown. */
+    render(markdown: string): string | undefined
     /** Whether a preview can be edited into this reply (default: always). */
     fits?(body: string): boolean
     /** A reply that arrives sooner needs no preview. */
@@ -39,10 +41,16 @@ export type ReplyPort<Place, Id> = {
 
 export type Call = 'post' | 'edit' | 'delete' | 'find'
 
-export type RateLimit = {
+/** How often previews may be posted or edited. */
+export type Pace = {
   readonly name: string
-  /** Minimum time between two edits of a preview, shared by all previews under this limit. */
+  /** Minimum time between a call and the next preview, whatever the conversation. */
   readonly everyMs: number
+  /** A wider limit that its calls count against as well. A pause here isn't one there. */
+  readonly within?: Pace
+}
+
+export type RateLimit = Pace & {
   /** How many replies may be in flight, and how long each takes; further ones wait in the outbox. */
   readonly queue?: { readonly most: number; readonly eachMs: number }
 }

@@ -1,12 +1,14 @@
-import { DeliveryError } from '../../conversations/outbox/delivery.ts'
+import { DeliveryError, type Progress } from '../../conversations/outbox/delivery.ts'
 import type { ReplyAction } from '../../domain/message.ts'
-import { type Attempt, type Conversation, type EngineParts, runInTurn } from './conversation.ts'
+import { type Attempt, type Conversation, type EngineParts, runInTurn, type ShownPreview } from './conversation.ts'
 import type { Mark, ReplyPort } from './port.ts'
+import { previewActions, progressMarkdown, unfinishedMarkdown } from './progress.ts'
+import type { RateLimits } from './rate-limits.ts'
 
-/** One message per conversation that grows while the agent works, then becomes the reply. Best effort. */
+/** One message per conversation that shows how far the agent is, then becomes the reply. Best effort. */
 export type Previews<Place, Id> = {
-  update(conversation: Conversation<Place, Id>, text: string): void
-  /** The reply is ready: show no more previews. */
+  update(conversation: Conversation<Place, Id>, progress: Progress): void
+  /** Show no more previews: the reply is ready, or there will be none. */
   stop(conversation: Conversation<Place, Id>): void
   /** Edits the preview into the reply; false: there is no preview, or it can't be used. */
   turnIntoReply(
@@ -15,92 +17,110 @@ export type Previews<Place, Id> = {
     mark: Mark,
     actions: readonly ReplyAction[],
   ): Promise<boolean>
+  /** The run ended without an answer: keeps what it wrote. False: it wrote nothing, and another reply may use it. */
+  keepUnfinished(conversation: Conversation<Place, Id>): Promise<boolean>
   /** Something of ours was posted below the preview. */
   onOvertaken(conversation: Conversation<Place, Id>, how: 'stay' | 'repost' | 'remove'): Promise<void>
 }
 
 export type PreviewParts<Place, Id> = EngineParts & {
+  readonly rateLimits: Pick<RateLimits, 'whenFree'>
   readonly attempt: Attempt<Place, Id>
   readonly remove: (conversation: Conversation<Place, Id>, id: Id) => Promise<void>
   readonly findEarlier: (conversation: Conversation<Place, Id>) => Promise<unknown>
 }
 
-/** An agent silent for this long doesn't count towards its rate limit. */
-const INACTIVE_MS = 60_000
+/** How often the time is brought up to date while an agent is silent, and how long after a failure. */
+const TICK_MS = 15_000
 
 export const createPreviews = <Place, Id>(
   port: ReplyPort<Place, Id>,
-  { clock, log, attempt, remove, findEarlier }: PreviewParts<Place, Id>,
+  { clock, log, rateLimits, attempt, remove, findEarlier }: PreviewParts<Place, Id>,
 ): Previews<Place, Id> => {
   const { previews } = port
-  const growing = new Set<Conversation<Place, Id>>()
   let count = 0
 
-  const show = async (conversation: Conversation<Place, Id>): Promise<void> => {
-    const { previewText } = conversation
-    if (previewText === undefined || conversation.muted) return
-    const body = previews.render(previewText)
+  const show = async (conversation: Conversation<Place, Id>, progress: Progress, isNews: boolean): Promise<void> => {
+    const body = previews.render(progressMarkdown(progress, { limit: previews.limit, now: clock() }))
     if (body === undefined || body === conversation.shown?.body) return
     await findEarlier(conversation)
     const { shown } = conversation
     const mayGrow = shown?.overtaken !== true || previews.whenOvertaken === 'stay'
-    // A run's previews each extend the one before; otherwise it's another run's.
-    if (shown !== undefined && mayGrow && previewText.startsWith(shown.source)) {
+    if (shown !== undefined && mayGrow && isOfRun(shown.progress, progress)) {
       const mark = { kind: 'preview', id: 'preview' } as const
-      await attempt(conversation, 'edit', () => port.edit(conversation.place, shown.id, body, mark, []))
-      conversation.shown = { ...shown, ...(conversation.shown ?? shown), source: previewText, body }
+      await attempt(conversation, 'edit', () => port.edit(conversation.place, shown.id, body, mark, previewActions))
+      conversation.shown = { ...shown, ...(conversation.shown ?? shown), progress, body }
       return
     }
+    // The time alone is no reason to post below what was said since.
+    if (!isNews) return
     conversation.shown = undefined
-    if (shown !== undefined) await remove(conversation, shown.id)
+    if (shown !== undefined) await discard(conversation, shown)
     const mark = { kind: 'preview', id: `preview-${clock()}-${(count += 1)}` } as const
-    const id = await attempt(conversation, 'post', () => port.post(conversation.place, body, mark, []))
-    conversation.shown = { id, source: previewText, body, overtaken: false }
+    const id = await attempt(conversation, 'post', () => port.post(conversation.place, body, mark, previewActions))
+    conversation.shown = { id, progress, body, overtaken: false }
   }
 
-  const pauseOf = (conversation: Conversation<Place, Id>): number => {
-    if (conversation.shown === undefined) return previews.firstMs
-    const { name, everyMs } = port.rateLimitOf(conversation.place, 'edit')
-    let sharing = 0
-    for (const other of growing) {
-      if (clock() - other.previewTextAt > INACTIVE_MS) growing.delete(other)
-      else if (port.rateLimitOf(other.place, 'edit').name === name) sharing += 1
+  /** Leaves the text alone: no time that stands still, no button for a run that ended. */
+  const finish = async (conversation: Conversation<Place, Id>, id: Id, progress: Progress): Promise<void> => {
+    const body = port.render(unfinishedMarkdown(progress, previews.limit))
+    const mark = { kind: 'reply', id: `unfinished-${progress.startedAt}` } as const
+    await attempt(conversation, 'edit', () => port.edit(conversation.place, id, body, mark, [])).catch(
+      (error: unknown) => log.debug('a preview could not be finished', { error }),
+    )
+  }
+
+  const discard = async (
+    conversation: Conversation<Place, Id>,
+    { id, progress }: Pick<ShownPreview<Id>, 'id' | 'progress'>,
+  ): Promise<void> => {
+    if (port.delete === undefined && progress !== undefined) await finish(conversation, id, progress)
+    else await remove(conversation, id)
+  }
+
+  const showInTurn = async (conversation: Conversation<Place, Id>, isNews: boolean): Promise<void> => {
+    // Read in turn: meanwhile the reply may have been sent.
+    let shown: Progress | undefined
+    let failed = false
+    try {
+      await runInTurn(conversation, async () => {
+        shown = conversation.progress
+        if (shown !== undefined && !conversation.muted) await show(conversation, shown, isNews)
+      })
+    } catch (error) {
+      failed = true
+      if (error instanceof DeliveryError && error.kind === 'refused') conversation.muted = true
+      log.debug('a preview could not be shown', { error })
     }
-    return everyMs * Math.max(1, sharing)
+    if (conversation.progress === undefined || conversation.muted || conversation.waiting !== undefined) return
+    const hasNews = failed ? isNews : conversation.progress !== shown
+    wait(conversation, clock() + (hasNews && !failed ? 0 : TICK_MS), hasNews)
   }
 
-  const scheduleShow = (conversation: Conversation<Place, Id>): void => {
-    let asked: string | undefined
-    const timer = setTimeout(() => {
-      asked = conversation.previewText
-      void runInTurn(conversation, () => show(conversation))
-        .catch((error: unknown) => {
-          if (error instanceof DeliveryError && error.kind === 'refused') conversation.muted = true
-          log.debug('a preview could not be shown', { error })
-        })
-        .finally(() => {
-          if (conversation.timer !== timer) return
-          conversation.timer = undefined
-          // More text arrived meanwhile. A failed preview isn't retried: the next text includes it.
-          if (conversation.previewText !== undefined && conversation.previewText !== asked) scheduleShow(conversation)
-        })
-    }, pauseOf(conversation)).unref()
-    conversation.timer = timer
+  const wait = (conversation: Conversation<Place, Id>, from: number, hasNews: boolean): void => {
+    conversation.waiting?.cancel()
+    const limitOf = () => port.rateLimitOf(conversation.place, conversation.shown === undefined ? 'post' : 'edit')
+    const cancel = rateLimits.whenFree(from, limitOf, () => {
+      conversation.waiting = undefined
+      void showInTurn(conversation, hasNews)
+    })
+    conversation.waiting = { hasNews, cancel }
   }
 
   return {
-    update: (conversation, text) => {
-      conversation.previewText = text
-      conversation.previewTextAt = clock()
-      growing.add(conversation)
-      if (conversation.timer === undefined) scheduleShow(conversation)
+    update: (conversation, progress) => {
+      const isFirst = !isOfRun(conversation.progress, progress) || conversation.progress === undefined
+      if (isFirst) conversation.muted = false
+      conversation.progress = progress
+      conversation.ended = undefined
+      if (conversation.muted || conversation.waiting?.hasNews === true) return
+      wait(conversation, clock() + (isFirst ? previews.firstMs : 0), true)
     },
     stop: (conversation) => {
-      clearTimeout(conversation.timer)
-      conversation.timer = undefined
-      conversation.previewText = undefined
+      conversation.waiting?.cancel()
+      conversation.waiting = undefined
+      conversation.progress = undefined
       conversation.muted = false
-      growing.delete(conversation)
     },
     turnIntoReply: async (conversation, body, mark, actions) => {
       const { shown } = conversation
@@ -114,11 +134,24 @@ export const createPreviews = <Place, Id>(
         throw error
       }
     },
+    keepUnfinished: async (conversation) => {
+      const { shown, ended } = conversation
+      conversation.ended = undefined
+      if (shown === undefined || ended === undefined) return true
+      if (ended.text.trim() === '') return false
+      conversation.shown = undefined
+      await finish(conversation, shown.id, ended)
+      return true
+    },
     onOvertaken: async (conversation, how) => {
       const { shown } = conversation
       if (shown === undefined || how === 'stay') return
       conversation.shown = how === 'remove' ? undefined : { ...shown, overtaken: true }
-      if (how === 'remove') await remove(conversation, shown.id)
+      if (how === 'remove') await discard(conversation, shown)
     },
   }
 }
+
+/** An earlier process's preview may be of this run, which began anew. */
+const isOfRun = (one: Progress | undefined, other: Progress): boolean =>
+  one === undefined || one.startedAt === other.startedAt

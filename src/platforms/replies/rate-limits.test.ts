@@ -1,11 +1,13 @@
 import { afterEach, expect, test, vi } from 'vitest'
+import { progressOf } from '../../../test/helpers/progress.ts'
+import { DeliveryError, type OutgoingMessage } from '../../conversations/outbox/delivery.ts'
 import { createLogger } from '../../process/log.ts'
 import { discordReplies } from '../discord/reply-port.ts'
 import { githubReplies } from '../github/reply-port.ts'
 import { slackReplies } from '../slack/reply-port.ts'
 import { telegramReplies } from '../telegram/reply-port.ts'
 import { createReplies } from './engine.ts'
-import type { Call, ReplyPort } from './port.ts'
+import type { Call, Mark, RateLimit, ReplyPort } from './port.ts'
 
 const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
 const unused = {} as never
@@ -47,32 +49,98 @@ test('on Discord a limit of edits is none of posts, on Telegram it is', () => {
 
 afterEach(() => vi.useRealTimers())
 
-test('conversations that show previews share the pace of their unit', async () => {
+/** A service that notes when it is called; each first letter of a conversation is a unit. */
+const pacedService = () => {
   vi.useFakeTimers()
-  const edited: string[] = []
+  const calls: { readonly at: number; readonly call: Call; readonly place: string; readonly mark: Mark }[] = []
+  const note = (call: Call, place: string, mark: Mark): void => {
+    calls.push({ at: Date.now(), call, place, mark })
+  }
   const port: ReplyPort<string, string> = {
     placeOf: (id) => id,
-    rateLimitOf: (place) => ({ name: place.slice(0, 1), everyMs: 1_000 }),
+    rateLimitOf: (place, call) => ({
+      name: `${call} ${place}`,
+      everyMs: 100,
+      within: { name: place.slice(0, 1), everyMs: 1_000 },
+    }),
     render: (text) => text,
-    post: async (place) => place,
-    edit: async (place) => void edited.push(place),
-    failureOf: (error) => {
-      throw error
+    post: async (place, _body, mark) => {
+      note('post', place, mark)
+      return place
     },
-    previews: { render: (text) => text, firstMs: 10, whenOvertaken: 'stay' },
+    edit: async (place, _id, _body, mark) => note('edit', place, mark),
+    failureOf: (error) => ({ error: error as DeliveryError, mayHaveSucceeded: false }),
+    previews: { limit: 500, render: (text) => text, firstMs: 10, whenOvertaken: 'stay' },
   }
-  const replies = createReplies(port, { clock: Date.now, log })
-  const all = ['a1', 'a2', 'a3', 'b1']
-  for (const id of all) replies.preview(id, 'one')
-  await vi.advanceTimersByTimeAsync(10)
-  for (const id of all) replies.preview(id, 'one two')
-  await vi.advanceTimersByTimeAsync(1_000)
-  expect(edited).toEqual(['b1'])
-  await vi.advanceTimersByTimeAsync(2_000)
-  expect(edited.toSorted()).toEqual(['a1', 'a2', 'a3', 'b1'])
-  // Two of them have said nothing for a while.
-  await vi.advanceTimersByTimeAsync(120_000)
-  replies.preview('a1', 'one two three')
-  await vi.advanceTimersByTimeAsync(1_000)
-  expect(edited).toHaveLength(5)
+  const gapsOf = (unit: string): number[] => {
+    const times = calls.filter(({ place }) => place.startsWith(unit)).map(({ at }) => at)
+    return times.slice(1).map((at, n) => at - (times[n] ?? 0))
+  }
+  return { port, calls, gapsOf, replies: createReplies(port, { clock: Date.now, log }) }
+}
+
+const answer = (conversationId: string): OutgoingMessage => ({
+  id: `r-${conversationId}`,
+  conversationId,
+  role: 'agent',
+  text: 'Done.',
+  part: 1,
+  parts: 1,
+})
+
+test('many conversations that show previews keep to the pace of their unit, each in its turn', async () => {
+  const { calls, gapsOf, replies } = pacedService()
+  const all = Array.from({ length: 8 }, (_, n) => `a${n}`)
+  for (let second = 0; second < 80; second++) {
+    for (const id of [...all, 'b0']) replies.preview(id, progressOf(`word ${second}`))
+    await vi.advanceTimersByTimeAsync(1_000)
+  }
+  expect(Math.min(...gapsOf('a'))).toBeGreaterThanOrEqual(1_000)
+  // A post counts like an edit, and the other unit isn't slowed down.
+  for (const id of all) expect([9, 10]).toContain(calls.filter(({ place }) => place === id).length)
+  expect(gapsOf('b').length).toBeGreaterThan(70)
+})
+
+test('a reply goes at once, and the next preview of its unit waits for it', async () => {
+  const { calls, gapsOf, replies } = pacedService()
+  for (const id of ['a1', 'a2', 'a3']) replies.preview(id, progressOf('one'))
+  await vi.advanceTimersByTimeAsync(1_500)
+  const asked = Date.now()
+  await replies.send(answer('a4'))
+  expect(calls.at(-1)).toMatchObject({ at: asked, place: 'a4', mark: { kind: 'reply' } })
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect(calls.map(({ place }) => place)).toEqual(['a1', 'a2', 'a4', 'a3'])
+  expect(gapsOf('a').at(-1)).toBe(1_000)
+})
+
+test('while the service asks a unit to wait, none of its previews are tried, and all come later', async () => {
+  const { port, calls, replies } = pacedService()
+  let refusals = 0
+  const unit = (place: string): RateLimit => ({ name: place.slice(0, 1), everyMs: 100 })
+  const limited = createReplies(
+    { ...port, rateLimitOf: unit, post: (...call) => (refusals++ === 0 ? tooMany() : port.post(...call)) },
+    {
+      clock: Date.now,
+      log,
+    },
+  )
+  for (const id of ['a1', 'a2', 'a3']) limited.preview(id, progressOf('one'))
+  await vi.advanceTimersByTimeAsync(29_000)
+  expect(calls).toEqual([])
+  await vi.advanceTimersByTimeAsync(17_000)
+  expect(calls.map(({ place }) => place).toSorted()).toEqual(['a1', 'a2', 'a3'])
+  replies.stopPreviews()
+})
+
+const tooMany = () => Promise.reject(new DeliveryError('unreachable', 'slower', { retryAfterMs: 30_000 }))
+
+test('no timer is left once nothing runs', async () => {
+  const { replies } = pacedService()
+  replies.preview('a1', progressOf('one'))
+  replies.preview('a2', progressOf('one'))
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect(vi.getTimerCount()).toBe(1)
+  await replies.send(answer('a1'))
+  replies.preview('a2', undefined)
+  expect(vi.getTimerCount()).toBe(0)
 })

@@ -1,19 +1,64 @@
 import { DeliveryError } from '../../conversations/outbox/delivery.ts'
 import type { Clock } from '../../domain/clock.ts'
-import type { RateLimit } from './port.ts'
+import type { Call, Pace, RateLimit } from './port.ts'
 
-/** Pauses and in-flight counts apply to all conversations under a limit, as they do at the service. */
+/** Pauses, pace and in-flight counts apply to all conversations under a limit, as they do at the service. */
 export type RateLimits = {
   /** Throws while the service has asked us to wait: trying anyway would extend the wait. */
   assertOpen(limit: RateLimit): void
   pause(limit: RateLimit, ms: number): void
+  /** A call is made: previews under the same limits wait. */
+  count(limit: RateLimit, call: Call): void
   /** Counts a reply as in flight until the returned function is called; throws when there are too many. */
   enter(limit: RateLimit): () => void
+  /** Shows a preview as soon as its limits allow, not before `from`, in the order of asking. Returns how to cancel. */
+  whenFree(from: number, limitOf: () => RateLimit, show: () => void): () => void
 }
+
+type Waiting = { readonly from: number; readonly limitOf: () => RateLimit; readonly show: () => void }
 
 export const createRateLimits = (clock: Clock): RateLimits => {
   const pausedUntil = new Map<string, number>()
+  const usedAt = new Map<string, number>()
   const inFlight = new Map<string, number>()
+  const waiting = new Set<Waiting>()
+  let timer: NodeJS.Timeout | undefined
+
+  const freeAt = ({ name, everyMs, within }: Pace, now: number): number => {
+    // A clock that was set back must not stop previews.
+    const used = Math.min(usedAt.get(name) ?? -Infinity, now) + everyMs
+    return Math.max(used, pausedUntil.get(name) ?? 0, within === undefined ? 0 : freeAt(within, now))
+  }
+  const use = ({ name, within }: Pace, now: number): void => {
+    // Moved to the end: the first is the one used longest ago.
+    usedAt.delete(name)
+    usedAt.set(name, now)
+    const [oldest] = usedAt.keys()
+    if (usedAt.size > MOST_LIMITS && oldest !== undefined) usedAt.delete(oldest)
+    if (within !== undefined) use(within, now)
+  }
+  const showDue = (): void => {
+    const now = clock()
+    for (const one of waiting) {
+      const limit = one.limitOf()
+      if (Math.max(one.from, freeAt(limit, now)) > now) continue
+      waiting.delete(one)
+      use(limit, now)
+      one.show()
+    }
+    arm()
+  }
+  /** One timer for all, and none while nothing waits. */
+  const arm = (): void => {
+    clearTimeout(timer)
+    timer = undefined
+    if (waiting.size === 0) return
+    const now = clock()
+    let next = Infinity
+    for (const { from, limitOf } of waiting) next = Math.min(next, Math.max(from, freeAt(limitOf(), now)))
+    timer = setTimeout(showDue, Math.min(Math.max(1, next - now), LONGEST_SLEEP_MS)).unref()
+  }
+
   return {
     assertOpen: ({ name }) => {
       const until = pausedUntil.get(name)
@@ -29,6 +74,10 @@ export const createRateLimits = (clock: Clock): RateLimits => {
       for (const [other, until] of pausedUntil) if (until <= now) pausedUntil.delete(other)
       pausedUntil.set(name, Math.max(pausedUntil.get(name) ?? 0, now + ms))
     },
+    // Services limit reading separately.
+    count: (limit, call) => {
+      if (call !== 'find') use(limit, clock())
+    },
     enter: ({ name, queue }) => {
       const count = inFlight.get(name) ?? 0
       if (queue !== undefined && count >= queue.most) {
@@ -42,5 +91,18 @@ export const createRateLimits = (clock: Clock): RateLimits => {
         else inFlight.set(name, left)
       }
     },
+    whenFree: (from, limitOf, show) => {
+      const one: Waiting = { from, limitOf, show }
+      waiting.add(one)
+      arm()
+      return () => {
+        if (waiting.delete(one) && waiting.size === 0) arm()
+      }
+    },
   }
 }
+
+/** Forgetting one that wasn't used lately costs nothing: its time has passed. */
+const MOST_LIMITS = 10_000
+/** A preview may become due earlier than expected: its conversation moved, or the clock did. */
+const LONGEST_SLEEP_MS = 10_000

@@ -1,5 +1,4 @@
 import { DeliveryError } from '../../conversations/outbox/delivery.ts'
-import { splitReply } from '../../conversations/outbox/split.ts'
 import type { Mark, ReplyPort } from '../replies/port.ts'
 import { buttonsOf, type SlackAttachments } from './buttons.ts'
 import { credentialProblemOf, mayHaveSucceeded, type SlackClient, toDeliveryError } from './client.ts'
@@ -25,7 +24,11 @@ export const slackReplies = (
 ): ReplyPort<ChatAddress, string> => ({
   placeOf: threadOf,
   // Posting is limited per channel, every other method per workspace, and a token is for one workspace.
-  rateLimitOf: ({ channel }, call) => ({ name: call === 'post' ? `post ${channel}` : call, everyMs: BETWEEN_MS }),
+  rateLimitOf: ({ channel }, call) => ({
+    name: call === 'post' ? `post ${channel}` : call,
+    everyMs: BETWEEN_MS,
+    within: { name: 'workspace', everyMs: BETWEEN_MS },
+  }),
   render: toMrkdwn,
   post: async ({ channel, threadTs }, text, mark, actions) => {
     const message = {
@@ -62,8 +65,9 @@ export const slackReplies = (
     return { error: toDeliveryError(error), mayHaveSucceeded: mayHaveSucceeded(error) }
   },
   previews: {
-    render: (text) => {
-      const shown = `${toMrkdwn(splitReply(text, LIMIT)[0] ?? '')} …`
+    limit: LIMIT,
+    render: (markdown) => {
+      const shown = `${toMrkdwn(markdown)} …`
       return canEdit(shown) ? shown : undefined
     },
     fits: (body) => canEdit(body),

@@ -1,4 +1,3 @@
-import { splitReply } from '../../conversations/outbox/split.ts'
 import { BoundedMap } from '../../domain/bounded-map.ts'
 import type { Logger } from '../../process/log.ts'
 import type { ReplyPort } from '../replies/port.ts'
@@ -37,8 +36,12 @@ export const telegramReplies = ({ api, log, previewEveryMs }: ReplyPortParts): R
   }
   return {
     placeOf: addressOf,
-    // A flood wait applies to the chat, not the topic.
-    rateLimitOf: (place) => ({ name: String(chatOf(place)), everyMs: previewEveryMs * (isGroup(place) ? 2 : 1) }),
+    // A flood wait applies to the chat, not the topic. All chats together: about 30 messages a second.
+    rateLimitOf: (place) => ({
+      name: String(chatOf(place)),
+      everyMs: previewEveryMs * (isGroup(place) ? 2 : 1),
+      within: { name: 'bot', everyMs: BOT_MS },
+    }),
     render: (text) => text,
     post: async (place, text) => {
       try {
@@ -64,12 +67,16 @@ export const telegramReplies = ({ api, log, previewEveryMs }: ReplyPortParts): R
     },
     failureOf: (error) => ({ error: toDeliveryError(error), mayHaveSucceeded: false }),
     previews: {
-      render: (text) => `${(splitReply(text, LIMIT - 10).at(-1) ?? '').trimEnd()}\n…`,
+      limit: LIMIT - 10,
+      render: (markdown) => `${markdown} …`,
       firstMs: previewEveryMs,
       whenOvertaken: 'repost',
     },
   }
 }
+
+/** All previews together: half of what Telegram allows. */
+const BOT_MS = 70
 
 /** No link previews below an agent's text. */
 const noLinkPreview = { link_preview_options: { is_disabled: true } } as const

@@ -45,7 +45,7 @@ test('what an agent asks goes to its thread: /allow, /deny and /stop answer, wai
   await using _ = world
   const env = { MAX_CONCURRENT_CONVERSATIONS: '3' }
   const server = await world.serve({ env })
-  expect((await server.ask('T1', '/allow')).at(-1)?.text).toBe('No pending permission request.')
+  expect((await server.ask('T1', '/allow')).at(-1)?.text).toBe('No pending question.')
   await server.say('T1', 'go on')
   await isHeard(server, 'T1', '`tester` asks for permission: npm test')
   // Another thread cannot answer for this one.

@@ -10,6 +10,8 @@ import {
   ndJsonStream,
   type PromptResponse,
   RequestError,
+  type SessionConfigOption,
+  type SessionModeState,
 } from '@agentclientprotocol/sdk'
 
 /*
@@ -177,6 +179,46 @@ const behaviours: Record<string, (turn: Turn) => Promise<PromptResponse>> = {
   },
 }
 
+/** As "Session Modes" and "Session Config Options" of the protocol's documentation describe them. */
+let mode = 'code'
+const enter = (by: string, id: string): void => {
+  mode = id
+  appendFileSync(trace('modes'), `${by} ${id}\n`)
+}
+const optionsOf = (): SessionConfigOption[] => {
+  const values = [
+    { value: 'code', name: 'Code' },
+    { value: 'https://agent.example/modes#plan', name: 'Planning' },
+  ]
+  const options = behaviour === 'grouped-options' ? [{ group: 'all', name: 'All', options: values }] : values
+  return [
+    { type: 'select', id: 'model', name: 'Model', currentValue: 'big', options: [{ value: 'big', name: 'Big' }] },
+    { type: 'select', id: 'mode', name: 'Mode', category: 'mode', currentValue: mode, options },
+  ]
+}
+const modesOf = (): { modes?: SessionModeState; configOptions?: SessionConfigOption[] } => {
+  const writing = { id: 'code', name: 'Code' }
+  const planning = { id: 'plan', name: 'Plan' }
+  switch (behaviour) {
+    case 'modes':
+    case 'refuses-modes':
+      return { modes: { currentModeId: mode, availableModes: [writing, planning] } }
+    case 'only-writes':
+      return { modes: { currentModeId: mode, availableModes: [writing] } }
+    case 'grouped-options':
+    case 'ignores-options':
+      return { configOptions: optionsOf() }
+    case 'config-options':
+      // One that has both, for older clients.
+      return {
+        configOptions: optionsOf(),
+        modes: { currentModeId: mode, availableModes: [writing, planning] },
+      }
+    default:
+      return {}
+  }
+}
+
 const directories = new Map<string, string>()
 const cancels = new Map<string, () => void>()
 
@@ -188,7 +230,7 @@ const app = agent({ name: 'for tests' })
       agentInfo: { name: 'for-tests', version: '1.2.3' },
       agentCapabilities: {
         loadSession: behaviour !== 'forgets',
-        promptCapabilities: { embeddedContext: behaviour !== 'plain' },
+        promptCapabilities: { embeddedContext: behaviour !== 'plain', image: behaviour === 'sees' },
       },
     }
   })
@@ -198,7 +240,16 @@ const app = agent({ name: 'for tests' })
     directories.set(sessionId, params.cwd)
     appendFileSync(trace('sessions'), `${sessionId}\n`)
     writeFileSync(trace(`directory-of-${sessionId}`), params.cwd)
-    return { sessionId }
+    return { sessionId, ...modesOf() }
+  })
+  .onRequest('session/set_mode', ({ params }) => {
+    if (behaviour === 'refuses-modes') throw RequestError.invalidParams(undefined, 'no such mode')
+    enter('mode', params.modeId)
+    return {}
+  })
+  .onRequest('session/set_config_option', ({ params }) => {
+    if (behaviour !== 'ignores-options') enter('option', String(params.value))
+    return { configOptions: optionsOf() }
   })
   .onRequest('session/load', async ({ params, client }) => {
     const known = existsSync(trace('sessions')) ? readFileSync(trace('sessions'), 'utf8').split('\n') : []
@@ -218,6 +269,7 @@ const app = agent({ name: 'for tests' })
     const cancelled = new Promise<void>((resolve) => cancels.set(params.sessionId, resolve))
     const words = params.prompt.flatMap((block) => (block.type === 'text' ? [block.text] : [])).at(-1) ?? ''
     const run = behaviours[behaviour] ?? behaviours['echoes']
+    writeFileSync(trace('mode-at-prompt'), mode)
     if (run === undefined) throw RequestError.internalError()
     const cwd = directories.get(params.sessionId) ?? process.cwd()
     return run({ client, sessionId: params.sessionId, cwd, words, blocks: params.prompt, cancelled })

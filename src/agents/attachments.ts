@@ -1,0 +1,40 @@
+import { dirname } from 'node:path'
+import { readUntrusted } from '../process/files/read-untrusted.ts'
+import type { AgentAttachment, AgentRequest } from './agent.ts'
+
+/** The request's context, followed by the files sent with the message and where they are. */
+export const contextOf = ({ context, attachments = [] }: Attached): string | undefined => {
+  const parts = [
+    ...(context === undefined ? [] : [context]),
+    ...(attachments.length === 0 ? [] : [`${INTRODUCTION}\n${attachments.map(lineOf).join('\n')}`]),
+  ]
+  return parts.length === 0 ? undefined : parts.join('\n\n')
+}
+
+type Attached = Pick<AgentRequest, 'context' | 'attachments'>
+
+const INTRODUCTION = 'Files that the user sent with the message. Read them at these paths; do not change them.'
+
+/** The name is the sender's: as a JSON string it stays on its line. */
+const lineOf = ({ path, name, mediaType, bytes }: AgentAttachment): string =>
+  `- ${path} (sent as ${JSON.stringify(name.slice(0, 200))}, ${oneLine(mediaType)}, ${bytes} bytes)`
+
+const oneLine = (text: string): string => text.slice(0, 100).replaceAll(/\s+/g, ' ')
+
+/** What the models of Claude, Codex and most others accept. */
+export const isImage = ({ mediaType }: Pick<AgentAttachment, 'mediaType'>): boolean =>
+  /^image\/(?:png|jpeg|gif|webp)$/.test(mediaType)
+
+export const isPdf = ({ mediaType }: Pick<AgentAttachment, 'mediaType'>): boolean => mediaType === 'application/pdf'
+
+/** Undefined if it can't be read or is larger: the agent still has its path. */
+export const base64Of = async ({ path, bytes }: AgentAttachment, maxBytes: number): Promise<string | undefined> => {
+  if (bytes > maxBytes) return undefined
+  const content = await readUntrusted(path, { maxBytes }).catch(() => undefined)
+  return content?.toString('base64')
+}
+
+/** The directories that hold them, each once. */
+export const directoriesOf = (attachments: readonly AgentAttachment[] = []): readonly string[] => [
+  ...new Set(attachments.map(({ path }) => dirname(path))),
+]
