@@ -19,6 +19,7 @@ export type History = {
   channels(): Promise<readonly string[]>
   /** Messages of a channel after this time, oldest first, without replies in threads. */
   messages(channel: string, oldest: string): Promise<readonly Fields[]>
+  /** Without the message that the thread began with. */
   replies(thread: Thread, oldest: string): Promise<readonly Fields[]>
 }
 
@@ -82,8 +83,8 @@ export const createHistory = ({ client, pause, signal, onCut }: HistoryParts): H
       }, 'too many messages in a channel')
       return found.toReversed()
     },
-    replies: ({ channel, threadTs }, oldest) =>
-      pages(async (cursor) => {
+    replies: async ({ channel, threadTs }, oldest) => {
+      const found = await pages(async (cursor) => {
         const answer = await client.conversations.replies({
           channel,
           ts: threadTs,
@@ -92,7 +93,10 @@ export const createHistory = ({ client, pause, signal, onCut }: HistoryParts): H
           ...(cursor !== undefined && { cursor }),
         })
         return pageOf(answer, answer.messages)
-      }, 'too many messages in a thread'),
+      }, 'too many messages in a thread')
+      // Slack adds the thread's first message, however old it is.
+      return found.filter(({ ts }) => ts !== threadTs && Number(ts) > Number(oldest))
+    },
   }
 }
 
