@@ -212,6 +212,8 @@ test('a stranger’s /coppice is refused to their face, and one that cannot be s
   const { slack, received } = scene
   const refused = await slack.deliver(slashOf('C1', 'U9', 'stop'), slash)
   expect(refused).toMatchObject({ response_type: 'ephemeral', text: expect.stringContaining('U9') as string })
+  const foreign = slashOf('C1', 'U1', 'stop', { team_id: 'T0OTHER' })
+  expect(await slack.deliver(foreign, slash)).toMatchObject({ text: expect.stringContaining('T0OTHER/U1') as string })
   expect(received).toEqual([])
   expect(await slack.deliver(slashOf('C1', 'U1', 'stop'), slash)).toMatchObject({
     text: expect.stringContaining('Try again') as string,

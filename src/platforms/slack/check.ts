@@ -35,11 +35,15 @@ export const checkSlack = async (given: SlackSettings, parts: CheckParts): Promi
     ...(appToken === undefined && signingSecret === undefined
       ? [missing('connection', 'SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)')]
       : []),
-    // Reading the app's configuration needs a token of its kind, which expires after 12 hours.
-    passed(
-      'events, buttons, /coppice',
-      `not checkable with these tokens; compare the app with the manifest (events: ${slackEvents.join(', ')})`,
-    ),
+    // Reading the app's configuration needs a token of its own kind, which expires after 12 hours.
+    ...(botToken === undefined
+      ? []
+      : [
+          passed(
+            'events, buttons and /coppice',
+            `not checkable with these tokens; compare the app with the manifest (events: ${slackEvents.join(', ')})`,
+          ),
+        ]),
     checkAllowedUsers(allowedUsers, 'SLACK_ALLOWED_USERS', /^(?:[TE][A-Z0-9]+\/)?[UW][A-Z0-9]+$/, 'U0123ABCD'),
   ]
 }
