@@ -2,7 +2,9 @@ import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/plat
 import type { SlackSettings } from '../../src/platforms/slack/settings.ts'
 import { createSlackPlatform } from '../../src/platforms/slack/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
+import type { PlatformMemory } from '../../src/platforms/memory.ts'
 import { inboxOf, type Received } from '../helpers/inbox.ts'
+import { memoryForTest } from '../helpers/platform-memory.ts'
 import { APP_TOKEN, BOT_TOKEN, type SlackDouble, startSlackDouble } from './slack-double.ts'
 
 export const SECRET = 'slack-signing-secret'
@@ -22,6 +24,8 @@ export type SlackSceneOptions = {
   readonly settings?: SlackSettings
   readonly accept?: (message: Received, nth: number) => Promise<Accepted>
   readonly slack?: SlackDouble
+  /** Of an earlier scene: it outlives the platform. */
+  readonly memory?: PlatformMemory
 }
 
 /** Socket Mode and signed HTTP at once, over a Slack of our own. Not started yet. */
@@ -41,6 +45,7 @@ export const slackScene = async (options: SlackSceneOptions = {}): Promise<Slack
     },
     {
       clock: () => Date.now() + time.offset,
+      memory: options.memory ?? memoryForTest(),
       log: createLogger({ write: (line) => log.push(line), level: 'debug', clock: Date.now, redact: (text) => text }),
     },
   )

@@ -24,7 +24,7 @@ export const slackCandidate = async () => {
         ...inbox,
         accept: (order, by) => {
           const { conversationId } = order
-          const isOurs = conversationId === `${THREAD.channel}:${THREAD.ts}` && order.deliveryId === EVENT
+          const isOurs = conversationId === `${THREAD.channel}:${THREAD.ts}` && order.deliveryId === conversationId
           return inbox.accept(isOurs ? { ...order, ...SUITE } : order, by)
         },
       }),

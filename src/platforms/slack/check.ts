@@ -13,7 +13,7 @@ import {
   pass,
 } from '../checks.ts'
 import type { SlackSettings } from './settings.ts'
-import { slackScopes } from './setup.ts'
+import { slackEvents, slackScopes, useOf } from './setup.ts'
 
 /** Checks that Slack accepts the tokens, that the scopes are granted, and that users are allowed. */
 export const checkSlack = async (given: SlackSettings, parts: CheckParts): Promise<readonly Check[]> => {
@@ -35,6 +35,15 @@ export const checkSlack = async (given: SlackSettings, parts: CheckParts): Promi
     ...(appToken === undefined && signingSecret === undefined
       ? [missing('connection', 'SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)')]
       : []),
+    // Reading the app's configuration needs a token of its own kind, which expires after 12 hours.
+    ...(botToken === undefined
+      ? []
+      : [
+          passed(
+            'events, buttons and /coppice',
+            `not checkable with these tokens; compare the app with the manifest (events: ${slackEvents.join(', ')})`,
+          ),
+        ]),
     checkAllowedUsers(allowedUsers, 'SLACK_ALLOWED_USERS', /^(?:[TE][A-Z0-9]+\/)?[UW][A-Z0-9]+$/, 'U0123ABCD'),
   ]
 }
@@ -49,7 +58,7 @@ const slackBot = ({ headers, body }: Response): Verdict => {
   return lacking.length === 0
     ? pass(`${textOf(body['user'])} in ${textOf(body['team'])}`)
     : fail(
-        `missing scopes: ${lacking.join(', ')}`,
+        `missing scopes: ${lacking.map((scope) => `${scope} (${useOf(scope)})`).join(', ')}`,
         'add the scopes under OAuth & Permissions and install the app again',
       )
 }

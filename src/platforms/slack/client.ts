@@ -1,6 +1,7 @@
 import { type Logger as SlackLogger, LogLevel, webApi } from '@slack/bolt'
 import { DeliveryError } from '../../conversations/outbox/delivery.ts'
 import type { Logger } from '../../process/log.ts'
+import { fieldsOf } from './message/record.ts'
 
 export type SlackClient = webApi.WebClient
 
@@ -59,6 +60,41 @@ const temporary: ReadonlySet<string> = new Set([
   'team_added_to_org',
 ])
 
+/** Slack rejected our credentials, or they don't allow this. Replies wait until that is fixed. */
+const unauthorised: ReadonlySet<string> = new Set([
+  'access_denied',
+  'account_inactive',
+  'ekm_access_denied',
+  'invalid_auth',
+  'missing_scope',
+  'no_permission',
+  'not_allowed_token_type',
+  'not_authed',
+  'org_login_required',
+  'team_access_not_granted',
+  'token_expired',
+  'token_revoked',
+  'two_factor_setup_required',
+])
+
+/** How long to wait before trying the same credentials again. */
+const UNAUTHORISED_MS = 60_000
+
+/** Slack understood the request and said no, and will until something is changed. */
+export const isRefusal = (error: unknown): boolean => {
+  const refusal = refusalOf(error)
+  return refusal !== undefined && !temporary.has(refusal)
+}
+
+/** The problem with our credentials, for `coppice platforms`; undefined: it is something else. */
+export const credentialProblemOf = (error: unknown): string | undefined => {
+  const refusal = refusalOf(error)
+  if (refusal === undefined || !unauthorised.has(refusal)) return undefined
+  const needed: unknown = error instanceof webApi.WebAPIPlatformError ? fieldsOf(error.data)['needed'] : undefined
+  const scope = typeof needed === 'string' && /^[a-z.:,_-]{3,100}$/.test(needed) ? ` (${needed})` : ''
+  return `Slack answered ${refusal}${scope}`
+}
+
 /** Whether and when to retry. */
 export const toDeliveryError = (error: unknown): DeliveryError => {
   if (error instanceof DeliveryError) return error
@@ -70,14 +106,17 @@ export const toDeliveryError = (error: unknown): DeliveryError => {
   if (refusal === undefined) {
     return new DeliveryError('unreachable', `Slack could not be reached: ${reasonOf(error)}`, { cause: error })
   }
+  const problem = credentialProblemOf(error)
+  if (problem !== undefined) {
+    return new DeliveryError('unreachable', problem, { cause: error, retryAfterMs: UNAUTHORISED_MS })
+  }
   const kind = temporary.has(refusal) ? 'unreachable' : 'refused'
   return new DeliveryError(kind, `Slack answered ${refusal}`, { cause: error })
 }
 
 /** It may have succeeded: only the response was lost. */
 export const mayHaveSucceeded = (error: unknown): boolean =>
-  !(error instanceof webApi.WebAPIRateLimitedError) &&
-  (refusalOf(error) === undefined || temporary.has(refusalOf(error) ?? ''))
+  !(error instanceof webApi.WebAPIRateLimitedError) && !isRefusal(error)
 
 const reasonOf = (error: unknown): string => {
   if (error instanceof webApi.WebAPIHTTPError) return `status ${error.statusCode}`

@@ -9,9 +9,9 @@ export const slack: PlatformDescriptor<typeof slackSettings> = {
   guide: {
     steps: [
       'Open https://api.slack.com/apps → Create New App → From a manifest, and paste the manifest below.',
-      `It requests these bot scopes: ${slackScopes.join(', ')}; and these events: ${slackEvents.join(', ')}.`,
+      `It requests these bot scopes: ${slackScopes.join(', ')}; and these events: ${slackEvents.join(', ')}. It also turns on buttons and the slash command /coppice.`,
       'Install App → Install to Workspace, and copy the Bot User OAuth Token (xoxb-…).',
-      'Socket Mode: Basic Information → App-Level Tokens → Generate, with the scope connections:write (xapp-…). For events over HTTP instead: turn off Socket Mode, set the Request URL to https://<your server>/webhooks/slack, and copy the Signing Secret.',
+      'Socket Mode: Basic Information → App-Level Tokens → Generate, with the scope connections:write (xapp-…). Over HTTP instead: turn off Socket Mode, set the Request URL of Event Subscriptions, of Interactivity and of the slash command to https://<your server>/webhooks/slack, and copy the Signing Secret.',
       'Allowed users: in Slack, open a profile → ⋮ → Copy member ID (U…).',
       'Invite the bot to a channel (/invite @coppice) and mention it: @coppice fix this.',
     ],

@@ -1,7 +1,7 @@
 import { App, type Receiver, type webApi } from '@slack/bolt'
 import type { Logger } from '../../process/log.ts'
 import { sdkLogger } from './client.ts'
-import type { SlackSelf } from './parse.ts'
+import type { SlackSelf } from './message/parse.ts'
 
 export type Events = {
   /** Resolves when every listener has; throws what a listener threw. */

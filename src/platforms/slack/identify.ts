@@ -1,17 +1,16 @@
 import { AppError } from '../../domain/errors.ts'
-import { refusalOf, type SlackClient, toDeliveryError } from './client.ts'
-import type { SlackSelf } from './parse.ts'
+import { isRefusal, refusalOf, type SlackClient, toDeliveryError } from './client.ts'
+import type { SlackSelf } from './message/parse.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
 
 /** Gets our own identity. A rejected token is a configuration error; anything else may be temporary. */
 export const identify = async (client: SlackClient): Promise<SlackSelf> => {
   const answer = await client.auth.test().catch((error: unknown) => {
-    const failure = toDeliveryError(error)
-    throw failure.kind === 'refused' && refusalOf(error) !== undefined ? refused('bot token', error) : failure
+    throw isRefusal(error) ? refused('bot token', error) : toDeliveryError(error)
   })
-  const { user_id: userId, team_id: teamId, bot_id: botId, enterprise_id: enterpriseId, user: name } = answer
+  const { user_id: userId, team_id: teamId, bot_id: botId, enterprise_id: enterpriseId, user: name, url } = answer
   if (userId === undefined || teamId === undefined) throw refused('bot token', new Error('it has no user'))
-  return { userId, teamId, botId, enterpriseId, name: name ?? userId }
+  return { userId, teamId, botId, enterpriseId, name: name ?? userId, url }
 }
 
 /** Slack rejected a token. */

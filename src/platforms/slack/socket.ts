@@ -3,14 +3,15 @@ import { untilAborted } from '../../domain/until-aborted.ts'
 import { setTimeout as delay } from 'node:timers/promises'
 import { SocketModeReceiver, type webApi } from '@slack/bolt'
 import type { Logger } from '../../process/log.ts'
-import { refusalOf, sdkLogger, toDeliveryError } from './client.ts'
+import type { SlackAnswer, SlackDelivery } from './delivery.ts'
+import { isRefusal, sdkLogger, toDeliveryError } from './client.ts'
 
 export type SocketParts = {
   readonly appToken: string
   readonly options: webApi.WebClientOptions
   readonly log: Logger
-  /** Resolves when the event is durable; only then is it acknowledged. */
-  readonly onEvent: (body: unknown, retry: number | undefined) => Promise<void>
+  /** Resolves when the delivery is durable; only then is it acknowledged, with what this resolves to. */
+  readonly onDelivery: (delivery: SlackDelivery) => Promise<SlackAnswer>
   readonly onState: (state: 'connected' | 'connecting' | 'disconnected', problem?: string) => void
 }
 
@@ -31,7 +32,7 @@ const CLOSE_MS = 2_000
  * Socket Mode with a new connection each time. The SDK can reconnect by itself, but its failures are then unhandled
  * rejections, which end the process: an hour of trouble at Slack would end the server.
  */
-export const createSocket = ({ appToken, options, log, onEvent, onState }: SocketParts): Socket => {
+export const createSocket = ({ appToken, options, log, onDelivery, onState }: SocketParts): Socket => {
   let stopping: AbortController | undefined
   let accepting = false
   let working: Promise<void> | undefined
@@ -72,11 +73,12 @@ export const createSocket = ({ appToken, options, log, onEvent, onState }: Socke
 
   const receive = async ({ type, body, retry_num: retry, ack }: SocketDelivery): Promise<void> => {
     try {
-      if (type === 'events_api') await onEvent(body, retry)
-      await ack()
+      const kind = kinds[type]
+      await ack(kind === undefined ? undefined : await onDelivery({ kind, body, retry }))
     } catch (error) {
-      // Not acknowledged: Slack redelivers it, and duplicates are recognised.
-      log.warn('a Slack event was not accepted', { error })
+      // Not acknowledged: Slack redelivers events, and duplicates are recognised. After a button or a slash command it
+      // says that it didn't work.
+      log.warn('a Slack delivery was not accepted', { type, error })
     }
   }
 
@@ -93,7 +95,7 @@ export const createSocket = ({ appToken, options, log, onEvent, onState }: Socke
       return true
     } catch (error) {
       close()
-      if (refusalOf(error) !== undefined && toDeliveryError(error).kind === 'refused') first.reject(error)
+      if (isRefusal(error)) first.reject(error)
       first.resolve()
       if (!signal.aborted)
         onState('connecting', toDeliveryError(error ?? new Error('the connection was closed')).message)
@@ -150,7 +152,14 @@ type SocketDelivery = {
   readonly type: string
   readonly body: unknown
   readonly retry_num?: number
-  readonly ack: () => Promise<void>
+  readonly ack: (answer?: SlackAnswer) => Promise<void>
+}
+
+/** Slack's names for them in Socket Mode. */
+const kinds: Readonly<Record<string, SlackDelivery['kind']>> = {
+  events_api: 'event',
+  interactive: 'interaction',
+  slash_commands: 'command',
 }
 
 const tooLong = async (ms: number): Promise<never> => {

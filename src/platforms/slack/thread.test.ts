@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { threadContext } from './thread.ts'
 
-const self = { teamId: 'T1', enterpriseId: undefined, userId: 'UBOT', botId: 'B1', name: 'coppice' }
+const self = { teamId: 'T1', enterpriseId: undefined, userId: 'UBOT', botId: 'B1', name: 'coppice', url: undefined }
 const at = (n: number, author: string, text: string) => ({ ts: `${1_700_000_000 + n}.000100`, author, text })
 
 test('earlier messages are told with who said them, every line marked as data', () => {

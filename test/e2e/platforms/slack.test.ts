@@ -11,6 +11,7 @@ import {
   type Posted,
   signedRequest,
   type SlackDouble,
+  slashOf,
   startSlackDouble,
 } from '../../platforms/slack-double.ts'
 
@@ -77,8 +78,9 @@ test('a mention gets an isolated branch and an answer in its thread; the thread 
   await slack.deliver(mentionOf(again, 'Ev2'))
   await slack.deliver(mentionOf(again, 'Ev2'), { retry_attempt: 1, retry_reason: 'timeout' })
   await answers(slack, root, 3)
-  const asked = slack.say('C1', 'U1', `${call} /status`, root.ts)
-  await slack.deliver(mentionOf(asked, 'Ev3'))
+  expect(slack.reactions).toEqual([`eyes C1 ${root.ts}`, `eyes C1 ${again.ts}`])
+  // A slash command knows no thread: it is about the latest one of who uses it.
+  await slack.deliver(slashOf('C1', 'U1', 'status'), { type: 'slash_commands' })
   const third = await answers(slack, root, 4)
   expect(third[3]).toContain(tree?.branch)
   expect(readFileSync(notes, 'utf8')).toBe('Fix the login\nand add a test\n')
@@ -157,7 +159,7 @@ test('a platform that cannot start is off with one sentence, the others run, and
     'setup',
     'slack',
   )
-  expect(setup.checks.map(({ passed }) => passed)).toEqual([true, true, true, true])
+  expect(setup.checks.map(({ passed }) => passed)).toEqual([true, true, true, true, true])
 
   const server = await world.serve({ env: { SLACK_ALLOWED_USERS: '' } })
   const off = await world.json<{ server: string; platforms: Shown[] }>(world.box.root, 'platforms')

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { conversationIdOf, parseEvent, threadOf } from './parse.ts'
 
-const self = { teamId: 'T1', enterpriseId: undefined, userId: 'UBOT', botId: 'B1', name: 'coppice' }
+const self = { teamId: 'T1', enterpriseId: undefined, userId: 'UBOT', botId: 'B1', name: 'coppice', url: undefined }
 
 const mention = (event: Record<string, unknown> = {}, envelope: Record<string, unknown> = {}): unknown => ({
   type: 'event_callback',
@@ -23,13 +23,16 @@ const direct = (event: Record<string, unknown> = {}): unknown =>
 test('a mention in a channel begins a thread of its own', () => {
   expect(parseEvent(mention(), self)).toEqual({
     message: {
-      deliveryId: 'Ev1',
+      deliveryId: 'C1:1712345678.000100',
       channel: 'C1',
       ts: '1712345678.000100',
       threadTs: '1712345678.000100',
       user: 'U1',
       foreignTeam: undefined,
       text: 'fix it',
+      attachments: [],
+      snippets: [],
+      forwarded: undefined,
     },
   })
 })
@@ -67,7 +70,6 @@ test.each([
   ['a message of nobody', mention({ user: undefined })],
   ['a message without its time', mention({ ts: 'now' })],
   ['a channel that is none', mention({ channel: '../etc' })],
-  ['a delivery without its id', mention({}, { event_id: undefined })],
   ['a reaction', mention({ type: 'reaction_added' })],
   ['something else than an event', mention({}, { type: 'block_actions' })],
   ['nothing', undefined],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isLinear, repeated } from '../../../test/helpers/growth.ts'
+import { isLinear, repeated } from '../../../../test/helpers/growth.ts'
 import { mentions, toPlainText, withoutLeadingMention } from './text.ts'
 
 test.each([
