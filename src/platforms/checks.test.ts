@@ -189,18 +189,44 @@ test('Discord: the token, and whether it may read what is written', async () => 
   ])
 })
 
-test('Telegram: the token', async () => {
-  answers = { '/bot1:a/getMe': { body: { ok: true, result: { username: 'coppice_bot' } } } }
+test('Telegram: the token, what it sees in groups, and how updates arrive', async () => {
+  const own = (bot: Record<string, unknown>): Answer => ({ body: { ok: true, result: { username: 'bot', ...bot } } })
+  const webhook = (result: Record<string, unknown>): Answer => ({ body: { ok: true, result } })
   const given = { botToken: '1:a', allowedUsers: ['7'] }
-  expect(lines(await check('telegram', given))).toEqual(['pass bot token: is @coppice_bot', 'pass allowed users: 7'])
-  const shy = { username: 'coppice_bot', can_read_all_group_messages: false }
-  answers = { '/bot1:a/getMe': { body: { ok: true, result: shy } } }
-  expect(lines(await check('telegram', given))[0]).toBe(
-    'pass bot token: is @coppice_bot; in groups, replies and /command@bot only',
+  answers = { '/bot1:a/getMe': own({}), '/bot1:a/getWebhookInfo': webhook({ url: '' }) }
+  expect(lines(await check('telegram', given))).toEqual([
+    'pass bot token: is @bot',
+    'pass updates: by polling',
+    'pass allowed users: 7',
+  ])
+  const lineOf = async (bot: Record<string, unknown>): Promise<string | undefined> => {
+    answers = { ...answers, '/bot1:a/getMe': own(bot) }
+    return lines(await check('telegram', given))[0]
+  }
+  expect(await lineOf({ can_read_all_group_messages: false })).toContain('privacy mode is on')
+  expect(await lineOf({ can_join_groups: false })).toContain("can't be added to groups")
+
+  const url = 'https://x.example/webhooks/telegram'
+  const byWebhook = { ...given, webhookUrl: url, webhookSecret: 's' }
+  const updatesLine = async (info: Record<string, unknown>): Promise<string | undefined> => {
+    answers = { '/bot1:a/getMe': own({}), '/bot1:a/getWebhookInfo': webhook({ url, ...info }) }
+    return lines(await check('telegram', byWebhook))[1]
+  }
+  expect(await updatesLine({ allowed_updates: ['message', 'callback_query'] })).toBe('pass updates: by webhook')
+  expect(await updatesLine({})).toBe('pass updates: by webhook')
+  expect(await updatesLine({ allowed_updates: ['message'] })).toBe(
+    "fail updates: the webhook doesn't get: callback_query",
   )
-  answers = { '/bot1:a/getMe': { status: 401, body: { ok: false, description: 'Unauthorized' } } }
+  const failing = { last_error_date: 1_712_345_600, last_error_message: 'Connection refused' }
+  expect(await updatesLine(failing)).toBe("fail updates: Telegram couldn't deliver to the webhook: Connection refused")
+  expect(await updatesLine({ ...failing, last_error_date: 1_712_000_000 })).toBe('pass updates: by webhook')
+  expect(await updatesLine({ url: '' })).toContain('once the server registers it')
+
+  const refused = { status: 401, body: { ok: false, description: 'Unauthorized' } }
+  answers = { '/bot1:a/getMe': refused, '/bot1:a/getWebhookInfo': refused }
   expect(lines(await check('telegram', { ...given, webhookUrl: 'https://x' }))).toEqual([
     'fail bot token: Unauthorized',
+    'fail updates: Unauthorized',
     'fail webhook secret: missing',
     'pass allowed users: 7',
   ])

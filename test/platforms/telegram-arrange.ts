@@ -1,7 +1,9 @@
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
 import type { TelegramSettings } from '../../src/platforms/telegram/settings.ts'
-import { createTelegramPlatform } from '../../src/platforms/telegram/platform.ts'
+import { createTelegramPlatform, type Pace } from '../../src/platforms/telegram/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
+import type { PlatformMemory } from '../../src/platforms/memory.ts'
+import { memoryForTest } from '../helpers/platform-memory.ts'
 import { inboxOf, type Received } from '../helpers/inbox.ts'
 import { ada, startTelegramDouble, type TelegramDouble, TOKEN } from './telegram-double.ts'
 
@@ -19,16 +21,20 @@ export type TelegramScene = {
 export type TelegramSceneOptions = {
   readonly settings?: TelegramSettings
   readonly accept?: (message: Received, nth: number) => Promise<Accepted>
+  readonly memory?: PlatformMemory
+  readonly pace?: Partial<Pace>
+  /** One that outlives the scene. */
+  readonly telegram?: TelegramDouble
 }
 
 /** Not started yet. */
 export const telegramScene = async (options: TelegramSceneOptions = {}): Promise<TelegramScene> => {
-  const telegram = await startTelegramDouble()
+  const telegram = options.telegram ?? (await startTelegramDouble())
   const received: Received[] = []
   const log: string[] = []
   const time = { offset: 0 }
   const settings = { apiUrl: telegram.apiUrl, ...options.settings }
-  const platform = await telegramOver(settings, log, () => Date.now() + time.offset)
+  const platform = await telegramOver(settings, log, { ...options, clock: () => Date.now() + time.offset })
   const accept = options.accept ?? (async (_message, nth) => ({ outcome: 'accepted', id: `id-${nth}` }))
   return {
     telegram,
@@ -42,7 +48,7 @@ export const telegramScene = async (options: TelegramSceneOptions = {}): Promise
     }),
     [Symbol.asyncDispose]: async () => {
       await platform.stop()
-      await telegram.close()
+      if (options.telegram === undefined) await telegram.close()
     },
   }
 }
@@ -51,13 +57,18 @@ export const telegramScene = async (options: TelegramSceneOptions = {}): Promise
 export const telegramOver = (
   telegram: TelegramSettings,
   log: string[] = [],
-  clock: () => number = Date.now,
+  {
+    clock = Date.now,
+    memory = memoryForTest(),
+    pace = {},
+  }: { clock?: () => number; memory?: PlatformMemory; pace?: Partial<Pace> } = {},
 ): Promise<Platform> =>
   createTelegramPlatform(
     { botToken: TOKEN, allowedUsers: [String(ada.id)], ...telegram },
     {
       clock,
+      memory,
       log: createLogger({ write: (line) => log.push(line), level: 'debug', clock: Date.now, redact: (text) => text }),
     },
-    { requestTimeoutMs: 1_500, previewEveryMs: 20, pauseMs: 10, retryMs: 20 },
+    { requestTimeoutMs: 1_500, previewEveryMs: 20, pauseMs: 10, retryMs: 20, joinMs: 50, ...pace },
   )

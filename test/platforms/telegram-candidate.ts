@@ -2,7 +2,7 @@ import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts
 import type { Platform } from '../../src/platforms/platform.ts'
 import { until } from '../helpers/server-process.ts'
 import { telegramScene } from './telegram-arrange.ts'
-import { ada, mallory } from './telegram-double.ts'
+import { ada, group, mallory } from './telegram-double.ts'
 
 type Delivered = { readonly conversationId: string; readonly deliveryId: string; readonly text: string }
 
@@ -46,11 +46,12 @@ export const telegramCandidate = async () => {
       })
     },
     deliverFromStranger: async (text: string): Promise<void> => {
-      telegram.say(text, { from: mallory, chat: { id: mallory.id, type: 'private' } })
+      // Where others read along: in private a stranger is told that they are one.
+      telegram.say(`@coppice_bot ${text}`, { from: mallory, chat: group })
       await until('the update is confirmed', async () => telegram.waiting.length === 0 || undefined)
     },
     arrived: () =>
-      [ada, mallory]
+      [ada, group]
         .flatMap(({ id }) => telegram.said(id))
         .map((text) => ({ conversationId: SUITE.conversationId, text })),
     // Telegram has nothing by which a message could be known again: at least once.

@@ -17,7 +17,11 @@ export type Message = {
   text: string
   /** As it came. */
   raw: string
+  /** Below it. */
+  buttons: Button[]
 }
+
+export type Button = { readonly text: string; readonly callback_data: string }
 
 export type Failing =
   | { readonly how: 'refused'; readonly code: number; readonly description: string; readonly parameters?: object }
@@ -28,7 +32,7 @@ export type Failing =
   | { readonly how: 'silent' }
 
 type Payload = Readonly<Record<string, unknown>>
-type Update = { readonly update_id: number; readonly message: Payload }
+type Update = { readonly update_id: number; readonly message?: Payload; readonly callback_query?: Payload }
 
 export type Saying = {
   readonly from?: object
@@ -53,6 +57,14 @@ export type TelegramDouble = {
   said(chat: number, thread?: number): string[]
   say(text: string, how?: Saying): number
   updateOf(text: string, how?: Saying): Update
+  /** Somebody presses a button that is shown in a chat. */
+  press(label: string, how?: { readonly from?: object; readonly chat?: { readonly id: number } }): string
+  /** What was answered to presses, by their id. */
+  readonly answered: Map<string, string | undefined>
+  /** Reactions of the bot, by `chat:message`. */
+  readonly reactions: Map<string, string>
+  /** By file id. */
+  readonly files: Map<string, { readonly path: string; readonly bytes: Uint8Array; readonly size?: number }>
   close(): Promise<void>
 }
 
@@ -63,7 +75,19 @@ export const startTelegramDouble = async (): Promise<TelegramDouble> => {
   const polls = new Set<() => void>()
   const messages: Message[] = []
   const calls: TelegramDouble['calls'] = []
+  const answered: TelegramDouble['answered'] = new Map()
+  const presses = new Set<string>()
+  const reactions: TelegramDouble['reactions'] = new Map()
+  const files: TelegramDouble['files'] = new Map()
 
+  const offer = (update: Update): void => {
+    // "allowed_updates": what wasn't asked for isn't sent.
+    const asked = calls.findLast(({ method }) => method === 'getUpdates')?.payload['allowed_updates']
+    const kind = update.callback_query === undefined ? 'message' : 'callback_query'
+    if (Array.isArray(asked) && !asked.includes(kind)) return
+    waiting.push(update)
+    for (const end of polls) end()
+  }
   const getUpdates = async ({ offset, timeout }: Payload, gone: AbortSignal): Promise<unknown> => {
     if (typeof offset === 'number') waiting = waiting.filter(({ update_id: id }) => id >= offset)
     if (waiting.length === 0 && Number(timeout) > 0) await opened(Number(timeout) * 1000, gone)
@@ -96,9 +120,12 @@ export const startTelegramDouble = async (): Promise<TelegramDouble> => {
     sendMessage: (payload) => {
       const shown = shownOf(payload)
       if (shown === undefined) return unreadable
+      const buttons = buttonsOf(payload)
+      if (buttons === undefined) return no(400, 'Bad Request: BUTTON_DATA_INVALID')
       const thread = payload['message_thread_id'] as number | undefined
       const id = nextMessage++
-      messages.push({ id, chat: Number(payload['chat_id']), thread, text: shown, raw: String(payload['text']) })
+      const chat = Number(payload['chat_id'])
+      messages.push({ id, chat, thread, text: shown, raw: String(payload['text']), buttons })
       return ok({ message_id: id, date: 1, chat: { id: payload['chat_id'], type: 'private' } })
     },
     editMessageText: (payload) => {
@@ -106,11 +133,49 @@ export const startTelegramDouble = async (): Promise<TelegramDouble> => {
       if (shown === undefined) return unreadable
       const found = messages.find(({ id }) => id === payload['message_id'])
       if (found === undefined) return no(400, 'Bad Request: message to edit not found')
-      if (found.text === shown) return no(400, 'Bad Request: message is not modified')
+      const buttons = buttonsOf(payload)
+      if (buttons === undefined) return no(400, 'Bad Request: BUTTON_DATA_INVALID')
+      if (found.text === shown && JSON.stringify(found.buttons) === JSON.stringify(buttons)) {
+        return no(400, 'Bad Request: message is not modified')
+      }
       found.text = shown
+      // "editMessageText": without reply_markup the keyboard goes.
+      found.buttons = buttons
       found.raw = String(payload['text'])
       return ok(true)
     },
+    editMessageReplyMarkup: (payload) => {
+      const found = messages.find(({ id }) => id === payload['message_id'])
+      if (found === undefined) return no(400, 'Bad Request: message to edit not found')
+      found.buttons = buttonsOf(payload) ?? []
+      return ok(true)
+    },
+    // Bot API, "answerCallbackQuery": once, within some seconds, up to 200 characters.
+    answerCallbackQuery: (payload) => {
+      const id = String(payload['callback_query_id'])
+      if (!presses.delete(id)) {
+        return no(400, 'Bad Request: query is too old and response timeout expired or query ID is invalid')
+      }
+      const text = payload['text'] as string | undefined
+      if (text !== undefined && text.length > 200) return no(400, 'Bad Request: MESSAGE_TOO_LONG')
+      answered.set(id, text)
+      return ok(true)
+    },
+    // Bot API, "ReactionTypeEmoji": only some emoji; 👀 and 👍 are among them.
+    setMessageReaction: (payload) => {
+      const [{ emoji } = { emoji: '' }] = payload['reaction'] as { emoji: string }[]
+      if (!['👀', '👍'].includes(emoji)) return no(400, 'Bad Request: REACTION_INVALID')
+      reactions.set(`${String(payload['chat_id'])}:${String(payload['message_id'])}`, emoji)
+      return ok(true)
+    },
+    // Bot API, "getFile": up to 20 MB; then at /file/bot<token>/<file_path>.
+    getFile: (payload) => {
+      const file = files.get(String(payload['file_id']))
+      if (file === undefined) return no(400, 'Bad Request: invalid file_id')
+      if ((file.size ?? file.bytes.length) > 20_000_000) return no(400, 'Bad Request: file is too big')
+      return ok({ file_id: payload['file_id'], file_path: file.path })
+    },
+    getWebhookInfo: () => ok(double.webhook ?? { url: '' }),
     deleteMessage: (payload) => {
       const at = messages.findIndex(({ id }) => id === payload['message_id'])
       if (at === -1) return no(400, 'Bad Request: message to delete not found')
@@ -119,6 +184,12 @@ export const startTelegramDouble = async (): Promise<TelegramDouble> => {
     },
   }
   const answer = async (request: HttpRequest, response: ServerResponse): Promise<void> => {
+    const [, fileToken, path] = /^\/file\/bot([^/]+)\/(.+)$/.exec(request.url ?? '') ?? []
+    if (fileToken !== undefined) {
+      const file = [...files.values()].find((one) => fileToken === TOKEN && one.path === path)
+      response.writeHead(file === undefined ? 404 : 200).end(file?.bytes)
+      return
+    }
     const [, token, method = ''] = /^\/bot([^/]+)\/(\w+)$/.exec(request.url ?? '') ?? []
     const payload = JSON.parse((await bodyOf(request)) || '{}') as Payload
     const gone = new AbortController()
@@ -174,10 +245,25 @@ export const startTelegramDouble = async (): Promise<TelegramDouble> => {
     updateOf,
     say: (text, how) => {
       const update = updateOf(text, how)
-      waiting.push(update)
-      for (const end of polls) end()
+      offer(update)
       return update.update_id
     },
+    press: (label, { from = ada, chat = { id: ada.id } } = {}) => {
+      const shown = messages.findLast((one) => one.chat === chat.id && one.buttons.some(({ text }) => text === label))
+      const button = shown?.buttons.find(({ text }) => text === label)
+      if (shown === undefined || button === undefined) throw new Error(`there is no button ${label}`)
+      const id = `press-${nextUpdate}`
+      presses.add(id)
+      const topic = shown.thread === undefined ? {} : { is_topic_message: true, message_thread_id: shown.thread }
+      const type = chat.id < 0 ? 'supergroup' : 'private'
+      const message = { message_id: shown.id, date: 1, chat: { id: chat.id, type }, ...topic }
+      const query = { id, from, chat_instance: '1', data: button.callback_data, message }
+      offer({ update_id: nextUpdate++, callback_query: query })
+      return id
+    },
+    answered,
+    reactions,
+    files,
     close: async () => {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))
@@ -199,6 +285,14 @@ const unreadable = no(400, "Bad Request: can't parse entities: unsupported start
 const end = (response: ServerResponse, result: unknown): void => {
   const status = (result as { readonly error_code?: number }).error_code ?? 200
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(result))
+}
+
+/** Bot API, "InlineKeyboardButton": callback_data has 1 to 64 bytes. Undefined: one hasn't. */
+const buttonsOf = (payload: Payload): Button[] | undefined => {
+  const markup = payload['reply_markup'] as { readonly inline_keyboard: Button[][] } | undefined
+  const all = markup?.inline_keyboard.flat() ?? []
+  const isFine = ({ callback_data: data }: Button): boolean => data !== '' && Buffer.byteLength(data) <= 64
+  return all.every(isFine) ? all : undefined
 }
 
 /** What is seen of it; undefined where Telegram could not read it. */

@@ -57,10 +57,14 @@ test('in a group only what is addressed to the bot is heard', async () => {
   await begin()
   const { makeMessage, makeCommand, sendMessage, sendCommand } = bound(client({ chatId: -55, type: 'group' }))
   await sendMessage(makeMessage('people among themselves'))
-  await sendCommand(makeCommand('/status'))
+  await sendCommand(makeCommand('/status@other_bot'))
+  await sendCommand(makeCommand('/stop'))
   await sendCommand(makeCommand('/status@TestNameBot'))
-  await until('it was heard', async () => received[0])
-  expect(received.map(({ conversationId, text }) => [conversationId, text])).toEqual([['-55', '/status']])
+  await until('both were heard', async () => received[1])
+  expect(received.map(({ conversationId, text }) => [conversationId, text])).toEqual([
+    ['-55', '/stop'],
+    ['-55', '/status'],
+  ])
 })
 
 test('a message grows while the agent speaks', async () => {

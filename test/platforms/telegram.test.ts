@@ -17,11 +17,13 @@ describe('long polling', () => {
     await platform.start(inbox)
     telegram.say('@coppice_bot in a group', { chat: group })
     telegram.say('people among themselves', { chat: group })
+    telegram.say('/status', { chat: group })
     telegram.say('/status@coppice_bot', { chat: group, message: { is_topic_message: true, message_thread_id: 5 } })
     await until('all is confirmed', async () => telegram.waiting.length === 0 || undefined)
     expect(received.map(({ conversationId, text }) => [conversationId, text])).toEqual([
       ['7', 'said while we were down'],
       [String(group.id), 'in a group'],
+      [String(group.id), '/status'],
       [`${group.id}:5`, '/status'],
     ])
     expect(telegram.webhook).toBeUndefined()
@@ -121,12 +123,25 @@ describe('who may speak', () => {
     await using scene = await telegramScene()
     const { telegram, platform, received, inbox, log } = scene
     await platform.start(inbox)
-    telegram.say('delete everything', { from: mallory, chat: { id: mallory.id, type: 'private' } })
+    telegram.say('@coppice_bot delete everything', { from: mallory, chat: group })
     telegram.say('hello')
     await until('all is confirmed', async () => telegram.waiting.length === 0 || undefined)
     expect(received.map(({ text }) => text)).toEqual(['hello'])
     expect(log.join('')).toContain(`"userId":"${mallory.id}"`)
     expect(telegram.messages).toEqual([])
+  })
+
+  test('in a private chat others are told once a day that they are not allowed users', async () => {
+    await using scene = await telegramScene()
+    const { telegram, platform, received, inbox } = scene
+    await platform.start(inbox)
+    const chat = { id: mallory.id, type: 'private' }
+    for (const text of ['hello', 'hello?']) telegram.say(text, { from: mallory, chat })
+    await until('they are told', async () => telegram.said(mallory.id)[0])
+    telegram.say('done')
+    await until('all is confirmed', async () => telegram.waiting.length === 0 || undefined)
+    expect(telegram.said(mallory.id)).toEqual([expect.stringContaining(`user ID, ${mallory.id}`)])
+    expect(received.map(({ text }) => text)).toEqual(['done'])
   })
 
   test.each([
@@ -165,7 +180,7 @@ describe('the webhook', () => {
     expect(telegram.webhook).toMatchObject({
       url: byWebhook.webhookUrl,
       secret_token: SECRET,
-      allowed_updates: ['message'],
+      allowed_updates: ['message', 'callback_query'],
     })
     expect(await platform.webhook?.(request(telegram.updateOf('hello')))).toEqual({ status: 200 })
     expect(received.map(({ text }) => text)).toEqual(['hello'])

@@ -4,6 +4,7 @@ import { DELIVERY_RETENTION_MS } from '../../src/domain/message.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
 import { startPlatforms } from '../../src/platforms/registry.ts'
 import { createTelegramPlatform } from '../../src/platforms/telegram/platform.ts'
+import { memoryForTest } from '../helpers/platform-memory.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
 import { alice, dated, type GithubDouble, makeGithub, post, startDouble } from '../platforms/github-double.ts'
 import { startTelegramDouble, TOKEN } from '../platforms/telegram-double.ts'
@@ -113,7 +114,7 @@ test('Telegram: an old message is acknowledged, so that it does not come again, 
     webhookSecret: 'secret',
   }
   const { log } = world.context
-  const platform = await createTelegramPlatform(settings, { log, clock: () => now })
+  const platform = await createTelegramPlatform(settings, { log, clock: () => now, memory: memoryForTest() })
   await begin(platform)
   const send = async (date: number): Promise<number | undefined> => {
     const body = Buffer.from(JSON.stringify(telegram.updateOf('fix it', { message: { date } })))

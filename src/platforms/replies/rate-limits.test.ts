@@ -13,7 +13,7 @@ const log = createLogger({ write: () => undefined, level: 'error', clock: Date.n
 const unused = {} as never
 const github = (isApp: boolean) =>
   githubReplies({ client: unused, reviews: unused, self: unused, clock: Date.now, previewEveryMs: 1, isApp })
-const telegram = telegramReplies({ api: unused, log, previewEveryMs: 1 })
+const telegram = telegramReplies({ api: unused, log, buttons: unused, previewEveryMs: 1 })
 const discord = discordReplies({ api: unused, clock: Date.now, previewEveryMs: 1 })
 const slack = slackReplies(unused)
 

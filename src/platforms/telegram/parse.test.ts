@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { addressOf } from './conversation-id.ts'
-import { parseUpdate } from './parse.ts'
+import { parseMessage, type Parsed, parsePress } from './parse.ts'
+import { updatePayload } from './payload.ts'
 
-const self = { id: 99, username: 'Coppice_Bot' }
+const self = { id: 99, username: 'Coppice_Bot', commands: new Set(['status', 'worktree']) }
 const ada = { id: 7, is_bot: false, first_name: 'Ada' }
 const own = { id: 99, is_bot: true, first_name: 'Coppice' }
+const other = { id: 98, is_bot: true, first_name: 'Other' }
 const group = { id: -1001, type: 'supergroup' }
 
 const update = (message: Record<string, unknown>): unknown => ({
@@ -12,7 +14,12 @@ const update = (message: Record<string, unknown>): unknown => ({
   message: { message_id: 3, date: 1, from: ada, chat: { id: 7, type: 'private' }, ...message },
 })
 
-const parse = (message: Record<string, unknown>) => parseUpdate(update(message), self)
+const parseUpdate = (given: unknown): Parsed => {
+  const { message } = updatePayload.safeParse(given).data ?? {}
+  return message === undefined ? { ignored: 'not a new message' } : parseMessage(message, self)
+}
+
+const parse = (message: Record<string, unknown>) => parseUpdate(update(message))
 
 const order = (message: Record<string, unknown>) => {
   const parsed = parse(message)
@@ -63,6 +70,13 @@ describe('in a group', () => {
     expect(order({ chat: group, text: '/fix-issue@coppice_bot 42' }).text).toBe('/fix-issue 42')
   })
 
+  // Telegram Desktop, WrapCommandInChat: the name is left out where we are the only bot.
+  test('a command from our menu is for us, also without our name', () => {
+    expect(order({ chat: group, text: '/status' }).text).toBe('/status')
+    expect(order({ chat: group, text: '/worktree list' }).text).toBe('/worktree list')
+    expect(order({ chat: group, text: '/status', reply_to_message: { from: ada, text: 'x' } }).text).toBe('/status')
+  })
+
   test('an answer to us is for us', () => {
     const message = { chat: group, text: 'and now?', reply_to_message: { from: own, text: 'Done.' } }
     expect(order(message)).toMatchObject({
@@ -73,7 +87,10 @@ describe('in a group', () => {
 
   test.each<[string, Record<string, unknown>]>([
     ['what people say to each other', { text: 'fix the login' }],
-    ['a command without a name', { text: '/status' }],
+    ["a command that isn't in our menu", { text: '/deploy now' }],
+    ['a path', { text: '/status/page' }],
+    ['a command from our menu that replies to another bot', { text: '/status', reply_to_message: { from: other } }],
+    ['a command from our menu for another bot', { text: '/status@other_bot' }],
     ['a command for another bot', { text: '/status@other_bot', reply_to_message: { from: own, text: 'Done.' } }],
     ['another name that begins like ours', mentioning('@coppice_bot2 fix it')],
     ['our name in code, where Telegram marks none', { text: '@coppice_bot fix it', entities: [] }],
@@ -113,7 +130,7 @@ test('edited and forwarded messages are no orders', () => {
     update_id: 1,
     edited_message: { message_id: 3, from: ada, chat: { id: 7, type: 'private' }, text: 'x' },
   }
-  expect(parseUpdate(edited, self)).toEqual({ ignored: 'not a new message' })
+  expect(parseUpdate(edited)).toEqual({ ignored: 'not a new message' })
 })
 
 test('what is answered to is data', () => {
@@ -135,6 +152,37 @@ test('the words below a picture count, and what nobody sees does not', () => {
   expect(parse({ sticker: {} })).toEqual({ ignored: 'without text' })
 })
 
+test('pictures in their largest size and documents come along, also without words', () => {
+  const photo = [
+    { file_id: 'small', width: 90, height: 60, file_size: 1_000 },
+    { file_id: 'large', width: 1280, height: 853, file_size: 90_000 },
+    { file_id: 'medium', width: 320, height: 213 },
+  ]
+  expect(order({ caption: 'look', photo })).toMatchObject({
+    text: 'look',
+    details: {
+      attachments: [{ name: 'photo-3.jpg', mediaType: 'image/jpeg', reference: 'large', bytes: 90_000 }],
+    },
+  })
+  const document = { file_id: 'd', file_name: 'trace.txt', mime_type: 'text/plain', file_size: 12 }
+  expect(order({ document })).toMatchObject({
+    text: 'See the attached file.',
+    details: { attachments: [{ name: 'trace.txt', mediaType: 'text/plain', reference: 'd', bytes: 12 }] },
+  })
+})
+
+test('a press is what its button says, where the button is', () => {
+  const message = { message_id: 3, chat: group, is_topic_message: true, message_thread_id: 17 }
+  expect(parsePress({ id: '5', from: ada, message }, '/allow')).toEqual({
+    conversationId: '-1001:17',
+    deliveryId: 'press:5',
+    kind: 'message',
+    text: '/allow',
+    details: { userId: '7', channelId: '-1001' },
+  })
+  expect(parsePress({ id: '5', from: ada }, '/allow')).toBeUndefined()
+})
+
 test('the first hello is answered with what can be said', () => {
   expect(order({ text: '/start' }).text).toBe('/help')
   expect(order({ text: '/started' }).text).toBe('/started')
@@ -143,7 +191,7 @@ test('the first hello is answered with what can be said', () => {
 test.each([undefined, 'x', {}, { update_id: 'x' }, { update_id: 1, message: { text: 1 } }])(
   'nonsense is ignored: %j',
   (nonsense) => {
-    expect(parseUpdate(nonsense, self)).toHaveProperty('ignored')
+    expect(parseUpdate(nonsense)).toHaveProperty('ignored')
   },
 )
 

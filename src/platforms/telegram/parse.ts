@@ -1,64 +1,108 @@
+import type { MessageAttachment } from '../../domain/message.ts'
 import type { PlatformMessage } from '../platform.ts'
 import { withoutInvisible } from '../visible.ts'
 import { conversationIdOf } from './conversation-id.ts'
-import { type TelegramEntity, type TelegramMessage, type TelegramWords, updatePayload } from './payload.ts'
+import type { TelegramEntity, TelegramMessage, TelegramPress, TelegramWords } from './payload.ts'
 
 /** Our identity on Telegram. */
-export type TelegramSelf = { readonly id: number; readonly username: string }
+export type TelegramSelf = {
+  readonly id: number
+  readonly username: string
+  /** The commands in our menu. Clients send them without our name in a group where we are the only bot. */
+  readonly commands: ReadonlySet<string>
+}
 
 export type Parsed = { readonly message: PlatformMessage; readonly userId: string } | { readonly ignored: string }
 
 /**
- * Parses an update into a message for us, or the reason why it is ignored. In a private chat every text is for us; in a
- * group, messages that mention the bot, reply to it, or are a command with its name. Only as first written, never from
- * a bot, and never forwarded. Whether its author is allowed is decided elsewhere.
+ * Parses a message for us, or returns the reason why it is ignored. In a private chat every text and file is for us; in
+ * a group, messages that mention the bot, reply to it, or are one of its commands. Whether its author is allowed is
+ * decided elsewhere. `parts` are the messages that it was joined from: their files are its files.
  */
-export const parseUpdate = (update: unknown, self: TelegramSelf): Parsed => {
-  const read = updatePayload.safeParse(update)
-  if (!read.success) return { ignored: 'not a valid update' }
-  const { message } = read.data
-  if (message === undefined) return { ignored: 'not a new message' }
-  const reason = whyIgnored(message, self)
+export const parseMessage = (
+  message: TelegramMessage,
+  self: TelegramSelf,
+  parts: readonly TelegramMessage[] = [message],
+): Parsed => {
+  const reason = whyNoRequest(message) ?? whyNotForUs(message, self)
   if (reason !== undefined) return { ignored: reason }
-  const text = requestOf(textOf(message), self)
+  const attachments = parts.flatMap(attachmentsOf)
+  const text = requestOf(textOf(message), self) || (attachments.length === 0 ? '' : FILE_ONLY)
   if (text === '') return { ignored: 'without text' }
   const userId = String(message.from?.id)
-  const thread = message.is_topic_message === true ? message.message_thread_id : undefined
   const context = contextOf(message, self)
   return {
     userId,
     message: {
-      conversationId: conversationIdOf({ chat: message.chat.id, thread }),
+      conversationId: conversationIdOf(placeOf(message)),
       // Not the update's id: after a week without updates Telegram restarts at a random number.
-      deliveryId: `${message.chat.id}:${message.message_id}`,
+      deliveryId: deliveryIdOf(message),
       writtenAt: message.date * 1000,
       kind: 'message',
       text,
       details: {
         userId,
         messageId: String(message.message_id),
-        ...(thread !== undefined && { channelId: String(message.chat.id) }),
+        ...channelOf(message),
         ...(context !== undefined && { context }),
+        ...(attachments.length > 0 && { attachments }),
       },
     },
   }
 }
 
-const whyIgnored = (message: TelegramMessage, self: TelegramSelf): string | undefined => {
-  const { from, chat } = message
+/** What an agent is asked where somebody sends a file and no words. */
+const FILE_ONLY = 'See the attached file.'
+
+/** A press of a button, as if its command had been written there. Undefined: its message is too old to be known. */
+export const parsePress = ({ id, from, message }: TelegramPress, command: string): PlatformMessage | undefined =>
+  message === undefined
+    ? undefined
+    : {
+        conversationId: conversationIdOf(placeOf(message)),
+        deliveryId: `press:${id}`,
+        kind: 'message',
+        text: command,
+        details: { userId: String(from.id), ...channelOf(message) },
+      }
+
+/** The same for a message that is delivered again. */
+export const deliveryIdOf = ({ chat, message_id: id }: Pick<TelegramMessage, 'chat' | 'message_id'>): string =>
+  `${chat.id}:${id}`
+
+type Placed = Pick<TelegramMessage, 'chat' | 'is_topic_message' | 'message_thread_id'>
+
+export const placeOf = ({ chat, is_topic_message: isTopic, message_thread_id: thread }: Placed) => ({
+  chat: chat.id,
+  thread: isTopic === true ? thread : undefined,
+})
+
+const channelOf = (message: Placed): { channelId?: string } =>
+  placeOf(message).thread === undefined ? {} : { channelId: String(message.chat.id) }
+
+/** Only messages as first written, never from a bot, and never forwarded. */
+export const whyNoRequest = (message: TelegramMessage): string | undefined => {
+  const { from } = message
   if (from === undefined) return 'without an author'
   if (from.is_bot || message.via_bot !== undefined) return 'written by a bot'
   if (message.sender_chat !== undefined) return 'written on behalf of a chat'
   if (message.edit_date !== undefined) return 'edited'
   if (message.forward_origin !== undefined) return 'forwarded'
-  const addressedBot = commandFor(textOf(message))
-  if (addressedBot !== undefined && addressedBot !== self.username.toLowerCase()) return 'a command for another bot'
-  switch (chat.type) {
+  return undefined
+}
+
+const whyNotForUs = (message: TelegramMessage, self: TelegramSelf): string | undefined => {
+  const command = commandOf(textOf(message))
+  if (command?.bot !== undefined && command.bot !== self.username.toLowerCase()) return 'a command for another bot'
+  switch (message.chat.type) {
     case 'private':
       return undefined
     case 'group':
     case 'supergroup':
-      return addressedBot !== undefined || isMentioned(message, self) || isReplyToUs(message, self)
+      return command?.bot !== undefined ||
+        isMentioned(message, self) ||
+        isReplyToUs(message, self) ||
+        isFromMenu(command?.name, message, self)
         ? undefined
         : 'not addressed to us'
     default:
@@ -66,10 +110,39 @@ const whyIgnored = (message: TelegramMessage, self: TelegramSelf): string | unde
   }
 }
 
-const textOf = ({ text, caption }: TelegramWords): string => text ?? caption ?? ''
+/**
+ * `/status` without a name. Telegram Desktop sends this from the menu in a group with one bot (`WrapCommandInChat`); a
+ * reply to another bot is for that one.
+ */
+const isFromMenu = (name: string | undefined, { reply_to_message: to }: TelegramMessage, self: TelegramSelf): boolean =>
+  name !== undefined && self.commands.has(name) && (to?.from?.is_bot !== true || to.from.id === self.id)
 
-/** `/status@coppice_bot`: the bot it addresses, in lower case for comparison. */
-const commandFor = (text: string): string | undefined => /^\/[\w-]+@(\w+)/.exec(text)?.[1]?.toLowerCase()
+export const textOf = ({ text, caption }: TelegramWords): string => text ?? caption ?? ''
+
+/** `/status@coppice_bot`: the command, and the bot it addresses, in lower case for comparison. */
+const commandOf = (text: string): { readonly name: string; readonly bot: string | undefined } | undefined => {
+  const [, name, bot] = /^\/([\w-]{1,64})(?:@(\w{1,64})|(?=\s|$))/.exec(text) ?? []
+  return name === undefined ? undefined : { name, bot: bot?.toLowerCase() }
+}
+
+/** The largest size of a picture, and documents. Telegram sends other kinds (stickers, voice), which no agent reads. */
+const attachmentsOf = ({ photo, document, message_id: id }: TelegramMessage): MessageAttachment[] => {
+  const picture = photo?.toSorted((a, b) => b.width * b.height - a.width * a.height)[0]
+  const files: MessageAttachment[] = []
+  if (picture !== undefined) {
+    // Telegram stores pictures as JPEG.
+    const named = { name: `photo-${id}.jpg`, mediaType: 'image/jpeg' }
+    files.push({ ...named, reference: picture.file_id, ...bytesOf(picture.file_size) })
+  }
+  if (document !== undefined) {
+    const { file_name: name = `file-${id}`, mime_type: mediaType } = document
+    const type = mediaType === undefined ? {} : { mediaType }
+    files.push({ name, ...type, reference: document.file_id, ...bytesOf(document.file_size) })
+  }
+  return files
+}
+
+const bytesOf = (bytes: number | undefined): { bytes?: number } => (bytes === undefined ? {} : { bytes })
 
 /** Telegram finds mentions itself, and none in code; one in a quote was somebody else's. */
 const isMentioned = (message: TelegramMessage, { username }: TelegramSelf): boolean => {

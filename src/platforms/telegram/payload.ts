@@ -20,10 +20,14 @@ const words = z.object({
   forum_topic_created: z.unknown().optional(),
 })
 
+const chat = z.object({ id: z.int(), type: z.string() })
+
+const file = z.object({ file_id: z.string(), file_size: z.number().optional() })
+
 const message = words.extend({
   message_id: z.int(),
   date: z.int(),
-  chat: z.object({ id: z.int(), type: z.string() }),
+  chat,
   /** A channel, or an anonymous administrator. */
   sender_chat: z.unknown().optional(),
   via_bot: z.unknown().optional(),
@@ -33,10 +37,38 @@ const message = words.extend({
   is_topic_message: z.boolean().optional(),
   reply_to_message: words.optional(),
   quote: z.object({ text: z.string() }).optional(),
+  /** The same for all messages of an album. */
+  media_group_id: z.string().optional(),
+  /** One picture in several sizes. */
+  photo: z.array(file.extend({ width: z.number(), height: z.number() })).optional(),
+  document: file.extend({ file_name: z.string().optional(), mime_type: z.string().optional() }).optional(),
 })
 
-export const updatePayload = z.object({ update_id: z.int().nonnegative(), message: message.optional() })
+/** Messages as they are stored while their rest is awaited. */
+export const messagesPayload = z.array(message)
+
+/** Somebody pressed a button. `message` is ours, with the button. */
+const press = z.object({
+  id: z.string(),
+  from: user,
+  data: z.string().optional(),
+  message: z
+    .object({
+      message_id: z.int(),
+      chat,
+      message_thread_id: z.int().optional(),
+      is_topic_message: z.boolean().optional(),
+    })
+    .optional(),
+})
+
+export const updatePayload = z.object({
+  update_id: z.int().nonnegative(),
+  message: message.optional(),
+  callback_query: press.optional(),
+})
 
 export type TelegramWords = z.infer<typeof words>
 export type TelegramMessage = z.infer<typeof message>
 export type TelegramEntity = z.infer<typeof entity>
+export type TelegramPress = z.infer<typeof press>

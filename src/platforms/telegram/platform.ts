@@ -5,16 +5,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { chatCommands } from '../../commands/chat-table.ts'
 import { AppError, isAppError } from '../../domain/errors.ts'
-import { authorise } from '../authorisation.ts'
+import { createButtonData } from '../button-data.ts'
 import type { Platform, PlatformInbox, PlatformStatus, WebhookRequest } from '../platform.ts'
 import type { PlatformParts } from '../descriptor.ts'
+import { allowedUpdates } from './allowed-updates.ts'
 import { createTelegramApi, refusalOf, signalFor, toDeliveryError } from './client.ts'
 import { menuCommands } from './commands.ts'
+import { fetchTelegramFile } from './files.ts'
 import { identify } from './identify.ts'
-import { parseUpdate, type TelegramSelf } from './parse.ts'
-import { allowedUpdates, LONG_POLL_SECONDS, poll } from './polling.ts'
+import { LONG_POLL_SECONDS, poll } from './polling.ts'
 import { createReplies } from '../replies/engine.ts'
-import { LIMIT, telegramReplies } from './reply-port.ts'
+import { createReceiver, type Receiver } from './receiver.ts'
+import { LIMIT, MAX_BUTTON_BYTES, telegramReplies } from './reply-port.ts'
 import { invalid, type TelegramSettings, usableSettings } from './settings.ts'
 import { answerWebhook } from './webhook.ts'
 
@@ -26,14 +28,22 @@ export type Pace = {
   readonly pauseMs: number
   /** Delay between attempts to identify ourselves while Telegram is unreachable. */
   readonly retryMs: number
+  /** How long to wait for the rest of a long message or an album. */
+  readonly joinMs: number
 }
 
-const defaultPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 2_000, pauseMs: 1_000, retryMs: 10_000 }
+const defaultPace: Pace = {
+  requestTimeoutMs: 10_000,
+  previewEveryMs: 2_000,
+  pauseMs: 1_000,
+  retryMs: 10_000,
+  joinMs: 1_500,
+}
 
 /** Telegram, by long polling or webhook. Throws if a setting is missing, before connecting. */
 export const createTelegramPlatform = async (
   settings: TelegramSettings,
-  { log: given, clock }: Pick<PlatformParts, 'log' | 'clock'>,
+  { log: given, clock, memory }: Pick<PlatformParts, 'log' | 'clock' | 'memory'>,
   overrides: Partial<Pace> = {},
 ): Promise<Platform> => {
   const pace = { ...defaultPace, ...overrides }
@@ -41,9 +51,12 @@ export const createTelegramPlatform = async (
   const log = given.child({ platform: 'telegram' })
   const api = createTelegramApi(botToken, apiUrl, pace.requestTimeoutMs)
   const waitingApi = createTelegramApi(botToken, apiUrl, LONG_POLL_SECONDS * 1000 + pace.requestTimeoutMs)
-  const replies = createReplies(telegramReplies({ api, log, previewEveryMs: pace.previewEveryMs }), { clock, log })
+  const buttons = createButtonData(memory, MAX_BUTTON_BYTES)
+  const port = telegramReplies({ api, log, buttons, previewEveryMs: pace.previewEveryMs })
+  const replies = createReplies(port, { clock, log })
+  const menu = menuCommands(chatCommands)
   let inbox: PlatformInbox | undefined
-  let self: TelegramSelf | undefined
+  let receiver: Receiver | undefined
   let stopping = new AbortController()
   let working: Promise<void> | undefined
   let status: PlatformStatus = { state: 'disconnected', since: clock(), lastMessageAt: undefined, lastError: undefined }
@@ -54,19 +67,33 @@ export const createTelegramPlatform = async (
 
   /** Resolves once the message is durable or ignored. */
   const onUpdate = async (update: unknown): Promise<void> => {
-    if (inbox === undefined || self === undefined) throw notNow()
-    const parsed = parseUpdate(update, self)
-    if ('ignored' in parsed) return log.debug('ignored a Telegram update', { why: parsed.ignored })
-    const { message, userId } = parsed
-    const by = authorise({ kind: 'listed', userId, allowed: allowedUsers })
-    if (by === undefined) return log.warn('ignored a message: its author is not an allowed user', { userId })
-    const { outcome } = await inbox.accept(message, by)
-    status = { ...status, lastMessageAt: clock() }
-    if (outcome === 'accepted') replies.onUserMessage(message.conversationId)
+    if (receiver === undefined) throw notNow()
+    await receiver.update(update)
+  }
+  const listen = async (to: PlatformInbox, signal: AbortSignal): Promise<void> => {
+    const commands = new Set(menu.map(({ command }) => command))
+    const self = { ...(await identify(api, signal)), commands }
+    receiver = createReceiver({
+      api,
+      inbox: to,
+      memory,
+      buttons,
+      log,
+      clock,
+      allowed: allowedUsers,
+      self,
+      joinMs: pace.joinMs,
+      onAccepted: (conversationId, kind) => {
+        status = { ...status, lastMessageAt: clock() }
+        if (kind === 'message') replies.onUserMessage(conversationId)
+      },
+    })
+    await receiver.resume()
   }
 
   const connect = async (signal: AbortSignal): Promise<void> => {
-    self = await identify(api, signal)
+    if (inbox === undefined) throw notNow()
+    await listen(inbox, signal)
     if (webhook === undefined) {
       await api.deleteWebhook({}, signalFor(signal))
       become('connecting')
@@ -84,7 +111,7 @@ export const createTelegramPlatform = async (
       become('connected')
     }
     // Not worth waiting for.
-    void api.setMyCommands(menuCommands(chatCommands), {}, signalFor(signal)).catch((error: unknown) => {
+    void api.setMyCommands(menu, {}, signalFor(signal)).catch((error: unknown) => {
       log.debug('the commands could not be registered with Telegram', { error: toDeliveryError(error) })
     })
   }
@@ -118,6 +145,7 @@ export const createTelegramPlatform = async (
     limit: LIMIT,
     send: replies.send,
     preview: replies.preview,
+    fetchAttachment: (attachment, signal) => fetchTelegramFile({ api, botToken, apiUrl }, attachment, signal),
     status: () => status,
     start: async (to) => {
       inbox = to
@@ -139,7 +167,9 @@ export const createTelegramPlatform = async (
     stop: async () => {
       stopping.abort()
       await working
+      await receiver?.stop()
       inbox = undefined
+      receiver = undefined
       replies.stopPreviews()
       become('disconnected')
     },

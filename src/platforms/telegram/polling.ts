@@ -2,6 +2,7 @@ import { backoff } from '../../domain/backoff.ts'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../../domain/clock.ts'
 import type { Logger } from '../../process/log.ts'
+import { allowedUpdates } from './allowed-updates.ts'
 import { signalFor, type TelegramApi, toDeliveryError } from './client.ts'
 
 export type PollingParts = {
@@ -22,9 +23,6 @@ export const LONG_POLL_SECONDS = 30
 const MAX_PAUSE_MS = 30_000
 /** An empty response that arrives sooner is from something that doesn't support long polling. */
 const MIN_POLL_MS = 1_000
-
-/** Others aren't even sent to us. */
-export const allowedUpdates = ['message'] as const
 
 /**
  * Polls for updates until aborted. Requesting the next update confirms the one before, so that happens only once it was

@@ -1,0 +1,167 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
+import { progressOf } from '../helpers/progress.ts'
+import { until } from '../helpers/server-process.ts'
+import { telegramScene, type TelegramScene } from './telegram-arrange.ts'
+import { ada, group, mallory, TOKEN } from './telegram-double.ts'
+
+/* What a person sees: pictures, reactions, buttons, long messages. By the real SDK over real HTTP. */
+
+let scene: TelegramScene
+beforeEach(async () => {
+  scene = await telegramScene()
+  await scene.platform.start(scene.inbox)
+})
+afterEach(() => scene[Symbol.asyncDispose]())
+
+const reply = (text: string, more: Partial<OutgoingMessage> = {}): OutgoingMessage => ({
+  id: `${text}.0`,
+  conversationId: String(group.id),
+  role: 'system',
+  text,
+  part: 1,
+  parts: 1,
+  ...more,
+})
+
+const allow = [
+  { label: 'Allow', command: '/allow', style: 'primary' },
+  { label: 'Deny', command: '/deny', style: 'danger' },
+] as const
+
+const heard = (count: number): Promise<unknown> =>
+  until(`${count} were heard`, async () => scene.received.length >= count || undefined)
+const buttons = (chat: number): string[] =>
+  scene.telegram.messages.filter((one) => one.chat === chat).flatMap((one) => one.buttons.map(({ text }) => text))
+const read = async (file: AsyncIterable<Uint8Array> | undefined): Promise<string> => {
+  let text = ''
+  if (file !== undefined) for await (const chunk of file) text += Buffer.from(chunk).toString()
+  return text
+}
+
+test('a picture with a mention is seen, worked on, asked about and answered', async () => {
+  const { telegram, platform, received } = scene
+  telegram.files.set('large', { path: 'photos/file_1.jpg', bytes: Buffer.from('a picture') })
+  const photo = [
+    { file_id: 'small', width: 90, height: 60 },
+    { file_id: 'large', width: 900, height: 600, file_size: 9 },
+  ]
+  const caption = '@coppice_bot fix this page'
+  const entities = [{ type: 'mention', offset: 0, length: 12 }]
+  const message = { text: undefined, entities: undefined, caption, caption_entities: entities, photo }
+  telegram.say('', { chat: group, message })
+  await heard(1)
+  expect(received[0]).toMatchObject({ conversationId: String(group.id), text: 'fix this page' })
+  await until('it is seen', async () => [...telegram.reactions.values()].includes('👀') || undefined)
+  const [attachment] = received[0]?.details.attachments ?? []
+  if (attachment === undefined) throw new Error('no attachment')
+  expect(await read(await platform.fetchAttachment?.(attachment, new AbortController().signal))).toBe('a picture')
+
+  platform.preview?.(String(group.id), progressOf('Let me'))
+  await until('it shows', async () => telegram.said(group.id).find((text) => text.startsWith('Let me')))
+  await platform.send(reply('May I run npm test?', { actions: allow }))
+  expect(buttons(group.id)).toEqual(['Stop', 'Allow', 'Deny'])
+  const press = telegram.press('Allow', { chat: group })
+  await heard(2)
+  expect(received[1]).toMatchObject({
+    conversationId: String(group.id),
+    deliveryId: `press:${press}`,
+    text: '/allow',
+    details: { userId: String(ada.id) },
+  })
+  await until('the buttons are gone', async () => !buttons(group.id).includes('Allow') || undefined)
+  expect(telegram.answered.get(press)).toBeUndefined()
+  expect(telegram.answered.has(press)).toBe(true)
+
+  await platform.send(reply('Done.', { role: 'agent' }))
+  expect(telegram.said(group.id)).toEqual(['May I run npm test?', 'Done.'])
+})
+
+describe('a button', () => {
+  test('of a stranger does nothing, tells them, and stays for the others', async () => {
+    const { telegram, platform, received } = scene
+    await platform.send(reply('May I?', { actions: allow }))
+    const press = telegram.press('Allow', { chat: group, from: mallory })
+    const told = await until('they are told', async () => telegram.answered.get(press))
+    expect(told).toContain(`user ID, ${mallory.id}`)
+    // Once a day; but the client waits for an answer each time.
+    const again = telegram.press('Allow', { chat: group, from: mallory })
+    await until('it is answered', async () => telegram.answered.has(again) || undefined)
+    expect(telegram.answered.get(again)).toBeUndefined()
+    expect(buttons(group.id)).toEqual(['Allow', 'Deny'])
+    expect(received).toEqual([])
+  })
+
+  test('may have a command that is longer than Telegram takes', async () => {
+    const { telegram, platform, received } = scene
+    const command = `/worktree restore ${'feature/'.repeat(12)}x`
+    const conversationId = `${group.id}:5`
+    await platform.send(reply('Removed.', { conversationId, actions: [{ label: 'Restore', command }] }))
+    telegram.press('Restore', { chat: group })
+    await heard(1)
+    expect(received[0]).toMatchObject({ conversationId, text: command, details: { channelId: String(group.id) } })
+  })
+
+  test('that is not known any more says so', async () => {
+    const { telegram, platform, received } = scene
+    await platform.send(reply('May I?', { actions: allow }))
+    const [shown] = telegram.messages
+    if (shown === undefined) throw new Error('no message')
+    shown.buttons = [{ text: 'Old', callback_data: '#gone' }]
+    const press = telegram.press('Old', { chat: group })
+    expect(await until('it is said', async () => telegram.answered.get(press))).toContain('too old')
+    expect(received).toEqual([])
+  })
+
+  test('goes when the message is edited without it', async () => {
+    const { telegram, platform } = scene
+    const conversationId = String(ada.id)
+    platform.preview?.(conversationId, progressOf('Let me'))
+    await until('it shows', async () => telegram.said(ada.id)[0])
+    await platform.send(reply('Pick one', { conversationId, role: 'agent', actions: allow }))
+    expect(buttons(ada.id)).toEqual(['Allow', 'Deny'])
+  })
+})
+
+test('a long text and an album arrive as one message each, at the client that split them', async () => {
+  const { telegram, received } = scene
+  telegram.say(`@coppice_bot ${'a'.repeat(4_083)}`, { chat: group })
+  telegram.say('b'.repeat(10), { chat: group })
+  await heard(1)
+  expect(received[0]?.text).toBe('a'.repeat(4_083) + 'b'.repeat(10))
+  const picture = (id: string) => ({
+    message: { text: undefined, media_group_id: 'g', photo: [{ file_id: id, width: 1, height: 1 }] },
+  })
+  telegram.say('', picture('p1'))
+  telegram.say('', picture('p2'))
+  await heard(2)
+  expect(received[1]?.details.attachments?.map(({ reference }) => reference)).toEqual(['p1', 'p2'])
+  expect(received).toHaveLength(2)
+})
+
+test('a file that cannot be had says why, and never the token', async () => {
+  const { platform, telegram } = scene
+  const { signal } = new AbortController()
+  const fetched = async (reference: string, bytes?: number): Promise<string> => {
+    const attachment = { name: 'x', reference, ...(bytes !== undefined && { bytes }) }
+    try {
+      return await read(await platform.fetchAttachment?.(attachment, signal))
+    } catch (error) {
+      return String(error)
+    }
+  }
+  telegram.files.set('big', { path: 'a/b', bytes: Buffer.alloc(0), size: 30_000_000 })
+  telegram.files.set('local', { path: '/var/lib/telegram/x', bytes: Buffer.alloc(0) })
+  telegram.files.set('text', { path: 'documents/x.txt', bytes: Buffer.from('hello') })
+  expect(await fetched('text')).toBe('hello')
+  const failures = [await fetched('big', 30_000_000), await fetched('big'), await fetched('local')]
+  telegram.files.set('text', { path: 'documents/gone#x', bytes: Buffer.alloc(0) })
+  failures.push(await fetched('text'))
+  expect(failures).toEqual([
+    expect.stringContaining('up to 20 MB'),
+    expect.stringContaining('file is too big'),
+    expect.stringContaining("doesn't offer the file"),
+    expect.stringContaining('status 404'),
+  ])
+  expect(failures.join('')).not.toContain(TOKEN)
+})
