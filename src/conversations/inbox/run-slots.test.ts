@@ -226,9 +226,14 @@ test('a question with choices is answered by a plain message that names one, or 
     const answer = await ask?.({ kind: 'choice', agent: 'scripted', question: 'Which?', choices, several: false })
     return `${prompt}: ${answer?.kind === 'answered' ? answer.text : 'none'}`
   })
-  const hears = (text: string): Promise<void> => expect.poll(() => heard('a')).toContain(text)
-  const isAsked = (times: number): Promise<void> =>
-    expect.poll(async () => (await heard('a')).filter((text) => text.includes('asks: Which?')).length).toBe(times)
+  const hears = async (text: string): Promise<void> => {
+    await expect.poll(() => heard('a')).toContain(text)
+  }
+  const timesAsked = async (): Promise<number> =>
+    (await heard('a')).filter((text) => text.includes('asks: Which?')).length
+  const isAsked = async (times: number): Promise<void> => {
+    await expect.poll(timesAsked).toBe(times)
+  }
   await say('a', 'ask one')
   await isAsked(1)
   await say('a', 'and then this')
