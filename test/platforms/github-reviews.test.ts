@@ -26,8 +26,9 @@ const make = async (): Promise<Platform> => {
   const { platform } = await makeGithub(settings, { previewEveryMs: 20 })
   await platform.start(
     inboxOf(async (message) => {
-      received.push(message)
-      return { outcome: 'accepted', id: 'id' }
+      const isKnown = received.some(({ deliveryId }) => deliveryId === message.deliveryId)
+      if (!isKnown) received.push(message)
+      return { outcome: isKnown ? 'duplicate' : 'accepted', id: 'id' }
     }),
   )
   return platform
@@ -127,8 +128,10 @@ test('a review and an opened issue are reacted to; a repetition and a stranger a
   const platform = await make()
   const { payload } = commented('') as { payload: { issue: object } }
   const opened = { ...payload, comment: undefined, action: 'opened' }
-  await post(platform, { event: 'issues', payload: { ...opened, issue: { ...payload.issue, body: '@coppice go' } } })
+  const issue = { ...payload.issue, body: '@coppice go' }
+  await post(platform, { event: 'issues', payload: { ...opened, issue } })
   await reacted('opened:42')
+  expect(await post(platform, { event: 'issues', payload: { ...opened, issue } })).toMatchObject({ body: 'duplicate' })
   const review = { id: 70, body: '@coppice address this review', user: alice, submitted_at: new Date().toISOString() }
   const submitted = { action: 'submitted', sender: alice, pull_request: pullRequest, review }
   await post(platform, {
@@ -138,6 +141,7 @@ test('a review and an opened issue are reacted to; a repetition and a stranger a
   await reacted('review:70')
   await post(platform, commented('@coppice go', { id: 9, user: { id: 66, login: 'mallory', type: 'User' } }))
   expect([...double.reactions]).toEqual(['opened:42 eyes', 'review:70 eyes'])
+  expect(double.requests.filter((line) => line.endsWith('/issues/42/reactions'))).toHaveLength(1)
   // GitHub can't whisper, so a stranger isn't told anything.
   expect(double.bodies(pull)).toEqual([])
 })
@@ -190,7 +194,7 @@ describe('an image of a private repository', () => {
     ['elsewhere', () => `<img src="https://evil.example/2-${id}.png?jwt=signed">`],
   ])('is not fetched from an address %s', async (_what, html) => {
     const platform = await make()
-    double.files.set(path, 'PNG')
+    double.files.set(path, 'PNG').set('/private-user-images/1/2-other.png', 'another one')
     double.html.set('comment:7', html(double.url))
     await expect(contentOf(platform, attachment())).rejects.toThrow('status 404')
   })

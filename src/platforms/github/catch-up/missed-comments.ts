@@ -24,7 +24,7 @@ export const readMissedComments = async (
   const name = `@${bot.toLowerCase()}`
   const missed = both
     .flat()
-    .filter(({ comment }) => Date.parse(comment.created_at) >= since && comment.updated_at === comment.created_at)
+    .filter(({ comment }) => comment.updated_at === comment.created_at)
     .filter(({ comment }) => comment.body?.toLowerCase().includes(name) === true)
     .toSorted((a, b) => a.comment.created_at.localeCompare(b.comment.created_at))
     .slice(0, MAX_COMMENTS)

@@ -1,3 +1,7 @@
+/*
+ * Reading GitHub's Markdown. In: a comment as it was written. Out: its parts as a reader of the page sees them; the other
+ * files find mentions and links in those.
+ */
 import { type Block, type Found, blockAt, blockEnd, crossesLine, hiddenTo, isLineStart, lineEnd } from './blocks.ts'
 import { createMarkup, isUnseen, type Markup, markupAt, noteHtmlLine } from './markup.ts'
 import { indentedCode } from './indented-code.ts'

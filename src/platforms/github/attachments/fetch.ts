@@ -1,8 +1,8 @@
-import type { Delivery } from '../../conversations/outbox/delivery.ts'
-import { AppError } from '../../domain/errors.ts'
-import { fetchFile } from '../fetch-file.ts'
-import { imageIdOf, sourceOf } from './attachments.ts'
-import type { MessageClient } from './message-client.ts'
+import type { Delivery } from '../../../conversations/outbox/delivery.ts'
+import { AppError } from '../../../domain/errors.ts'
+import { fetchFile } from '../../fetch-file.ts'
+import { imageIdOf, sourceOf } from './uploads.ts'
+import type { MessageClient } from '../message-client.ts'
 
 /**
  * Fetches an uploaded file. In a private repository an image has an address that only the rendered message says, signed
@@ -23,8 +23,9 @@ export const createFetchAttachment =
     if (source === undefined) throw new AppError('unsupported', "the file wasn't uploaded to GitHub")
     const image = imageIdOf(source.url)
     const origins = [webUrl, ...STORAGE]
-    const signed =
-      image === undefined ? undefined : signedAddress(await client.html(source.thread, source.message), image, origins)
+    // An image that isn't found there may still be public.
+    const html = image === undefined ? '' : await client.html(source.thread, source.message).catch(() => '')
+    const signed = image === undefined ? undefined : signedAddress(html, image, origins)
     const isOnPage = signed === undefined && source.url.startsWith(`${webUrl}/`)
     const { body } = await fetchFile({
       url: signed ?? source.url,

@@ -1,7 +1,7 @@
-import type { MessageAttachment } from '../../domain/message.ts'
-import { threadOf, type Thread } from './conversation-id.ts'
-import { type MessageRef, messageRefOf } from './message-id.ts'
-import { segmentsOf } from './markdown/segments.ts'
+import type { MessageAttachment } from '../../../domain/message.ts'
+import { threadOf, type Thread } from '../conversation-id.ts'
+import { type MessageRef, messageRefOf } from '../message-id.ts'
+import { segmentsOf } from '../markdown/segments.ts'
 
 /**
  * Files that were uploaded to GitHub and that the page shows or links: not those in code, and not those in text that

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { attachmentsIn, sourceOf } from './attachments.ts'
+import { attachmentsIn, sourceOf } from './uploads.ts'
 
 const web = 'https://github.com'
 const id = '0b2c8d1e-1111-4222-8333-444455556666'
