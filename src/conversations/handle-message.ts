@@ -3,6 +3,9 @@ import { isAppError, NotIsolatedError } from '../domain/errors.ts'
 import { rememberMerge } from '../isolation/merge-proof/forge.ts'
 import { capabilitiesOf } from '../domain/platform-capabilities.ts'
 import type { Conversation, InboxMessage, Store } from '../store/store.ts'
+import type { FetchedAttachments } from '../runs/attachments/directory.ts'
+import { fetchAttachments } from './attachments/fetch.ts'
+import { notFetchedNotice } from './attachments/texts.ts'
 import { codebaseFor } from './bind-codebase.ts'
 import { renameImported } from './rename-imported.ts'
 import { answerCommand, isChatCommand } from './answer-command.ts'
@@ -182,9 +185,11 @@ const work = async (
     return answered(context, given, kept.replies, kept.record)
   }
   const message = await prepared(context, given, run.signal)
+  const attachments = await fetchAttachments(context, message, run.signal)
+  await tellNotFetched(context, message, attachments)
   const same = conversation.codebaseId === undefined || conversation.codebaseId === codebase.id
   const bound = { ...conversation, codebaseId: codebase.id, ...(!same && { environmentId: undefined }) }
-  const task = { conversation: bound, codebase, run, asked, said }
+  const task = { conversation: bound, codebase, run, attachments, asked, said }
   const { outcome, replies, record } = await runMessage(context, message, task)
   await context.isolation.failpoint('message.worked')
   // Where the work happens names the repository; a command that only reads has no such place.
@@ -193,6 +198,17 @@ const work = async (
     isFallback && readsHere ? [{ key: 'codebase', role: 'system', text: notices.onlyCodebaseNotice(codebase) }] : []
   await answered(context, message, [...named, ...replies], record)
   return outcome
+}
+
+const tellNotFetched = async (
+  context: ConversationsContext,
+  message: InboxMessage,
+  { notFetched }: FetchedAttachments,
+): Promise<void> => {
+  if (notFetched.length === 0) return
+  const reply = { key: 'attachments', role: 'system', text: notFetchedNotice(notFetched) } as const
+  await recordReplies(context, context.isolation.store, replyTarget(message), [reply])
+  context.queue.outboxChanged()
 }
 
 /** Platforms report every closed issue; most were never mentioned here and leave no trace. */

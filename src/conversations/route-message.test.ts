@@ -4,7 +4,9 @@ import { type During, type Sent, sendTo } from '../../test/helpers/send.ts'
 import { writeIn } from '../../test/helpers/repo.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
 import type { IsolationHints } from '../domain/hints.ts'
+import type { InboxMessage } from '../store/store.ts'
 import { lastOffer } from './last-offer.ts'
+import { asRouted } from './route-message.ts'
 
 let world: World
 let count = 0
@@ -58,6 +60,11 @@ describe('with commands.route: suggest', () => {
 
     const declined = talk()
     await send(asking, declined)
+    const [reply] = await world.context.store.outbox.ofConversation({ platform: 'slack', ...declined }, 1)
+    expect(reply?.actions?.map(({ label, command }) => [label, command])).toEqual([
+      ['Run /review', 'yes'],
+      ['Send as a message', 'no'],
+    ])
     const plain = (await send('no', declined)).request
     expect([plain?.prompt, plain?.rules.access]).toEqual([asking, 'write'])
   })
@@ -69,6 +76,14 @@ describe('with commands.route: suggest', () => {
     expect((await send(text, here)).said).toMatch(offer('review'))
     const { request } = await send('no', here)
     expect([request?.prompt, request?.directory]).toEqual([text, mine.path])
+  })
+
+  test('its files go with the first message, and those of the answer after them', () => {
+    const file = (name: string) => ({ name, reference: name })
+    const said = (...names: string[]) => ({ details: { attachments: names.map(file) } }) as unknown as InboxMessage
+    const routed = { kind: 'text', text: 'x', of: said('a.png') } as const
+    expect(asRouted(said('b.png'), routed).details.attachments).toEqual([file('a.png'), file('b.png')])
+    expect(asRouted(said('b.png'), { kind: 'text', text: 'x' }).details.attachments).toEqual([file('b.png')])
   })
 
   test.each([

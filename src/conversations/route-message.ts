@@ -90,6 +90,7 @@ const offerOf = ({ name, description, type }: RepoCommand): NewReply => ({
   key: `${KEY}${name}`,
   role: 'system',
   text: notices.commandOfferNotice({ name, description, type }),
+  actions: notices.commandOfferActions(name),
 })
 
 const announce = async (context: ConversationsContext, message: InboxMessage, { name }: RepoCommand): Promise<void> => {
@@ -101,11 +102,20 @@ const announce = async (context: ConversationsContext, message: InboxMessage, { 
 /** A message, not a shell's command line: its words need no quotes. */
 const asTyped = (name: string, words: string): string => [`/${name}`, words].join(' ')
 
-/** The message as if it had been said like this. An answer that names no work is about that of the earlier message. */
+/**
+ * The message as if it had been said like this. An answer that names no work is about that of the earlier message, and
+ * comes with its files.
+ */
 export const asRouted = (message: InboxMessage, { text, of }: Extract<Routed, { kind: 'text' }>): InboxMessage => {
-  const { hints } = message.details
-  if (of?.details.hints === undefined || hints?.workflowType !== undefined) return { ...message, text }
-  return { ...message, text, details: { ...message.details, hints: { ...of.details.hints, ...hints } } }
+  const { hints, attachments } = message.details
+  const earlier = of?.details
+  const isSameWork = earlier?.hints !== undefined && hints?.workflowType === undefined
+  const details = {
+    ...message.details,
+    ...(isSameWork && { hints: { ...earlier.hints, ...hints } }),
+    ...(earlier?.attachments !== undefined && { attachments: [...earlier.attachments, ...(attachments ?? [])] }),
+  }
+  return { ...message, text, details }
 }
 
 /** `yes` runs the offered command with what was said before; `no` sends that to the agent. */

@@ -312,16 +312,18 @@ test('the time grows while the agent is silent: each 15 s at first, then each mi
   expect(one.calls).toHaveLength(61)
 })
 
-test('a question below a preview is not pushed up by the time alone', async () => {
-  const one = service({}, { whenOvertaken: 'repost' })
-  one.replies.preview('a/1', progressOf('so far'))
-  await shown(one, 'so far')
+test.each(['repost', 'remove'] as const)('the time alone posts nothing below a question: %s', async (whenOvertaken) => {
+  const one = service({}, { whenOvertaken })
+  const startedAt = Date.now()
+  const marks = (): string[] => one.said.map(({ mark }) => mark)
+  one.replies.preview('a/1', progressOf('so far', { startedAt }))
+  await vi.advanceTimersByTimeAsync(20)
   await one.replies.send(notice('a/1', 'question'))
   await vi.advanceTimersByTimeAsync(60_000)
-  expect(bodies(one)).toEqual([preview('so far'), 'question!'])
-  one.replies.preview('a/1', progressOf('so far so good'))
-  await shown(one, 'so far so good')
-  expect(bodies(one)).toEqual(['question!', preview('so far so good')])
+  expect(marks()).toEqual(whenOvertaken === 'remove' ? ['question'] : ['preview', 'question'])
+  one.replies.preview('a/1', progressOf('so far so good', { startedAt }))
+  await vi.advanceTimersByTimeAsync(20)
+  expect(marks()).toEqual(['question', 'preview'])
 })
 
 test.each([
