@@ -160,13 +160,13 @@ test('a command outside the threads of a direct message is about the latest one;
   const { slack, received } = scene
   const first = slack.say('D1', 'U1', 'fix the login')
   await slack.deliver(mentionOf(first, 'Ev1'))
-  for (const text of ['stop', 'help', 'and the logout']) {
-    await slack.deliver(mentionOf(slack.say('D1', 'U1', text), `Ev ${text}`))
-  }
-  const [, stop, help, logout] = received
-  expect(stop).toMatchObject({ conversationId: `D1:${first.ts}`, text: '/stop' })
-  expect(help?.conversationId).not.toBe(`D1:${first.ts}`)
-  expect(logout?.conversationId).not.toBe(`D1:${first.ts}`)
+  const typed = ['help', 'stop', 'and the logout'].map((text) => slack.say('D1', 'U1', text))
+  for (const said of typed) await slack.deliver(mentionOf(said, `Ev ${said.ts}`))
+  expect(received.slice(1).map(({ text, conversationId }) => [text, conversationId])).toEqual([
+    ['/help', `D1:${typed[0]?.ts}`],
+    ['/stop', `D1:${first.ts}`],
+    ['and the logout', `D1:${typed[2]?.ts}`],
+  ])
   // The answer goes where the command went.
   await scene.platform.send(question({ id: 'a.0', conversationId: `D1:${first.ts}`, text: 'Stopped.', actions: [] }))
   expect(slack.messages.at(-1)).toMatchObject({ text: 'Stopped.', thread_ts: first.ts })

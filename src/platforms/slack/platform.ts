@@ -3,6 +3,7 @@
  * replies through `reply-port.ts`.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import { isChatCommand } from '../../conversations/answer-command.ts'
 import { AppError, isAppError } from '../../domain/errors.ts'
 import type { Platform, PlatformInbox, PlatformStatus, WebhookRequest } from '../platform.ts'
 import type { PlatformParts } from '../descriptor.ts'
@@ -96,7 +97,10 @@ export const createSlackPlatform = async (
       void acknowledge(client, message, log)
       // It is stored already: a failure here costs no message.
       await Promise.all([
-        latestThread.set(at.conversationId, message.channel, message.user),
+        // A thread that began with a command has nothing to stop.
+        at.isNew === true && isChatCommand(message.text)
+          ? undefined
+          : latestThread.set(at.conversationId, message.channel, message.user),
         catchUp.onAccepted(message.ts),
       ]).catch((error: unknown) => log.warn('what Slack needs after a restart could not be stored', { error }))
     },

@@ -1,3 +1,7 @@
+/*
+ * What a Slack message says. In: Slack's JSON, unchecked. Out: a message for us with its text, files and what was
+ * forwarded, or why it is ignored. Nothing here asks Slack.
+ */
 import type { MessageAttachment } from '../../../domain/message.ts'
 import { asCommand, isAboutChannel } from './command-words.ts'
 import { attachedText, ownText } from './content.ts'
