@@ -24,6 +24,8 @@ export type Response = {
   readonly status: number
   readonly headers: Headers
   readonly body: Readonly<Record<string, unknown>>
+  /** If the answer is a list: its records. */
+  readonly list: readonly Readonly<Record<string, unknown>>[]
 }
 export type Verdict = { readonly passed: boolean; readonly detail: string; readonly remedy?: string }
 
@@ -37,7 +39,8 @@ export const createRequester =
       const limit = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)])
       const response = await fetch(url, { method, headers, signal: limit, redirect: 'error' })
       const answer: unknown = await response.json().catch(() => undefined)
-      return checked(what, read({ status: response.status, headers: response.headers, body: recordOf(answer) }))
+      const list = Array.isArray(answer) ? answer.map(recordOf) : []
+      return checked(what, read({ status: response.status, headers: response.headers, body: recordOf(answer), list }))
     } catch (error) {
       signal.throwIfAborted()
       return checked(what, {
