@@ -38,7 +38,10 @@ const claudeRows = async (stage: Stage): Promise<Row[]> => {
   const content = [{ type: 'text', text: prompt }]
   const raw = {
     command: programs().claude,
-    args: claudeArguments({ rules, untrusted: false }, { mode: 'acceptEdits', session: undefined }),
+    args: claudeArguments(
+      { rules, untrusted: false },
+      { mode: 'acceptEdits', permissions: 'allow', asks: false, session: undefined },
+    ),
     stdin: `${JSON.stringify({ type: 'user', message: { role: 'user', content } })}\n`,
     env: {
       ...stage.box.env,

@@ -8,17 +8,28 @@ export const agentVersions = { '@anthropic-ai/claude-code': '2.1.325', '@openai/
 
 export type InstalledAgents = { readonly claude: string; readonly codex: string; readonly directory: string }
 
+/** Both agents, about 400 MB each. */
+export const installAgents = (env: Environment): InstalledAgents =>
+  installPackages(env, agentVersions, ['claude', 'codex'])
+
+type Environment = Readonly<Record<string, string | undefined>>
+
 /**
- * Installs the real programs (about 400 MB each) once per pair of versions, outside the package's dependencies. Throws
- * on failure: a test that didn't run must not look like one that passed.
+ * Installs real programs once per set of versions, outside the package's dependencies. Throws on failure: a test that
+ * didn't run must not look like one that passed.
  */
-export const installAgents = (env: Readonly<Record<string, string | undefined>>): InstalledAgents => {
+export const installPackages = <Name extends string>(
+  env: Environment,
+  versions: Readonly<Record<string, string>>,
+  names: readonly Name[],
+): Readonly<Record<Name | 'directory', string>> => {
   const cache = join(env['XDG_CACHE_HOME'] || join(env['HOME'] || homedir(), '.cache'), 'coppice-test-agents')
-  const packages = Object.entries(agentVersions).map(([name, version]) => `${name}@${version}`)
-  const directory = join(cache, Object.values(agentVersions).join('+'))
-  const bin = join(directory, 'node_modules', '.bin')
-  const installed = { claude: join(bin, 'claude'), codex: join(bin, 'codex'), directory }
-  if (isInstalled(installed)) return installed
+  const packages = Object.entries(versions).map(([name, version]) => `${name}@${version}`)
+  const directory = join(cache, Object.values(versions).join('+'))
+  const paths = names.map((name) => [name, join(directory, 'node_modules', '.bin', name)] as const)
+  const isInstalled = (): boolean => paths.every(([, path]) => existsSync(path))
+  const installed = Object.fromEntries([...paths, ['directory', directory]]) as Record<Name | 'directory', string>
+  if (isInstalled()) return installed
   // In a separate directory, then renamed: safe against concurrent installs and interruptions.
   const building = join(cache, `installing-${process.pid}`)
   rmSync(building, { recursive: true, force: true })
@@ -33,18 +44,16 @@ export const installAgents = (env: Readonly<Record<string, string | undefined>>)
       encoding: 'utf8',
     })
     // Whatever is there now is either complete, by a concurrent install, or broken.
-    if (!isInstalled(installed)) rmSync(directory, { recursive: true, force: true })
+    if (!isInstalled()) rmSync(directory, { recursive: true, force: true })
     renameSync(building, directory)
   } catch (error) {
-    if (!isInstalled(installed)) throw notInstalled(packages, error)
+    if (!isInstalled()) throw notInstalled(packages, error)
   } finally {
     rmSync(building, { recursive: true, force: true })
   }
-  if (!isInstalled(installed)) throw notInstalled(packages, 'the installed programs are missing')
+  if (!isInstalled()) throw notInstalled(packages, 'the installed programs are missing')
   return installed
 }
-
-const isInstalled = ({ claude, codex }: InstalledAgents): boolean => [claude, codex].every((path) => existsSync(path))
 
 const notInstalled = (packages: readonly string[], cause: unknown): Error =>
   new Error(`couldn't install the agents' programs (${packages.join(', ')}), so their tests can't run`, {

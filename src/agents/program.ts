@@ -1,3 +1,4 @@
+import type { Readable, Writable } from 'node:stream'
 import type { Clock } from '../domain/clock.ts'
 import { isAppError, toAppError } from '../domain/errors.ts'
 import { runVariable } from '../process/run-mark.ts'
@@ -9,16 +10,20 @@ import { endStrays } from './strays.ts'
 /** One JSON object, printed by the program on a line of its own. */
 export type ProgramEvent = Readonly<Record<string, unknown>>
 
+export type ProgramInput = { readonly write: (text: string) => void; readonly end: () => void }
+
 export type ProgramRun = {
   readonly command: string
   readonly args: readonly string[]
   readonly stdin: string
+  /** Keeps stdin open, for answers to its events, until `input.end` is called. */
+  readonly keepsInput?: boolean
   /** Our variables that this program needs, added to the request's. */
   readonly granted: Readonly<Record<string, string>>
   readonly clock: Clock
   /** How long it may print nothing while no tool is running. */
   readonly silenceMs: number
-  readonly onEvent: (event: ProgramEvent) => void
+  readonly onEvent: (event: ProgramEvent, input: ProgramInput) => void
   /** A tool call is pending: ten minutes of silence is then a long test, not a hang. */
   readonly toolRunning: () => boolean
 }
@@ -35,10 +40,6 @@ export type ProgramEnd =
  */
 export const runAgentProgram = async (run: ProgramRun, request: AgentRequest): Promise<ProgramEnd> => {
   const silence = watchSilence(run)
-  const lines = createLines((line) => {
-    const event = parsed(line)
-    if (event !== undefined) run.onEvent(event)
-  })
   try {
     const { exitCode, signal, stderr } = await runProgram({
       command: run.command,
@@ -48,18 +49,14 @@ export const runAgentProgram = async (run: ProgramRun, request: AgentRequest): P
       env: { ...request.environment, ...run.granted, [runVariable]: request.mark.id },
       mark: request.mark,
       clock: run.clock,
-      stdin: run.stdin,
       signal: AbortSignal.any([request.signal, silence.signal]),
       outputLimitBytes: STDERR_TAIL_BYTES,
       // stdout is redacted per event text: replacing in the raw stream could break its JSON.
       redact: { secrets: request.secrets, streams: ['stderr'] },
       beforeWork: request.onStart,
       onActivity: silence.onActivity,
-      onOutput: (text, stream) => {
-        if (stream === 'stdout') lines.add(text)
-      },
+      dialogue: (stdin, stdout) => readEvents(run, stdin, stdout, silence),
     })
-    lines.end()
     return { how: 'ended', exitCode, signal, stderr }
   } catch (error) {
     if (isAppError(error, 'cancelled')) {
@@ -72,6 +69,25 @@ export const runAgentProgram = async (run: ProgramRun, request: AgentRequest): P
   } finally {
     silence.end()
   }
+}
+
+const readEvents = (run: ProgramRun, stdin: Writable, stdout: Readable, silence: Silence): void => {
+  const input: ProgramInput = {
+    write: (text) => void (stdin.writable && stdin.write(text)),
+    end: () => void stdin.end(),
+  }
+  const lines = createLines((line) => {
+    const event = parsed(line)
+    if (event !== undefined) run.onEvent(event, input)
+  })
+  stdout.setEncoding('utf8')
+  stdout.on('data', (text: string) => {
+    silence.onActivity()
+    lines.add(text)
+  })
+  stdout.on('end', lines.end)
+  input.write(run.stdin)
+  if (run.keepsInput !== true) input.end()
 }
 
 /** Only the end of stderr is shown; stdout is consumed as it arrives. */

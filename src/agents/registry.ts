@@ -55,6 +55,7 @@ const factories = {
         ...parts,
         command: parts.settings.claudeCommand,
         permissionMode: parts.settings.claudePermissionMode,
+        permissions: parts.settings.agentPermissions,
         silenceMs: silenceOf(parts),
       }),
     remedy: '',

@@ -1,17 +1,19 @@
 import { isAbsolute, relative } from 'node:path'
 
-/** One action of an agent, worded for success and for failure. */
-export type ToolLine = { readonly done: string; readonly failed: string }
+/** One action of an agent: while it happens, if it fails, and as something to be allowed. */
+export type ToolLine = { readonly started: string; readonly failed: string; readonly wish: string }
 
-export const toolLine = (did: string, infinitive: string, what: string): ToolLine => ({
-  done: oneLine(`${did} ${what}`),
+/** `toolLine('running', 'run', 'npm test')` */
+export const toolLine = (doing: string, infinitive: string, what: string): ToolLine => ({
+  started: oneLine(`${doing} ${what}`),
   failed: oneLine(`couldn't ${infinitive} ${what}`),
+  wish: oneLine(`${infinitive} ${what}`),
 })
 
-export const ran = (command: string): ToolLine => toolLine('ran', 'run', firstLine(command))
+export const running = (command: string): ToolLine => toolLine('running', 'run', firstLine(command))
 
-export const edited = (paths: readonly string[], directory: string): ToolLine =>
-  toolLine('edited', 'edit', paths.map((path) => displayPath(path, directory)).join(', '))
+export const editing = (paths: readonly string[], directory: string): ToolLine =>
+  toolLine('editing', 'edit', paths.map((path) => displayPath(path, directory)).join(', '))
 
 /** Relative to the worktree, as the user knows it. */
 export const displayPath = (path: string, directory: string): string => {

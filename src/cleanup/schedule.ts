@@ -5,6 +5,7 @@ import { isAppError, toAppError } from '../domain/errors.ts'
 import { DELIVERY_RETENTION_MS } from '../domain/message.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Environments } from '../isolation/environments.ts'
+import { forgetAttachments } from '../runs/attachments/directory.ts'
 import type { CleanupReport } from './report.ts'
 import { runScheduledCleanup } from './sweep.ts'
 
@@ -149,13 +150,16 @@ const forgetOld = async ({
   store,
   clock,
   log,
-}: Pick<IsolationContext, 'store' | 'clock' | 'log'>): Promise<{ messages: number; replies: number }> => {
+  home,
+}: Pick<IsolationContext, 'store' | 'clock' | 'log' | 'home'>): Promise<{ messages: number; replies: number }> => {
   const before = clock() - DELIVERY_RETENTION_MS
   try {
     // Replies first: they reference their message.
     await store.platformMemory.deleteBefore(clock() - MEMORY_RETENTION_MS)
     const replies = await store.outbox.deleteSent(before)
-    return { messages: await store.inbox.deleteDone(before), replies }
+    const messages = await store.inbox.deleteDone(before)
+    await forgetAttachments(home, async (id) => (await store.inbox.get(id)) !== undefined)
+    return { messages, replies }
   } catch (error) {
     log.warn("couldn't delete old messages", { error: toAppError(error).message })
     return { messages: 0, replies: 0 }

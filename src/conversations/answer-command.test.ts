@@ -224,6 +224,8 @@ describe('worktree', () => {
     expect(await toldIn(world, 'T2')).toEqual([
       'Worktree `shared` was removed (by test:T1). Restore it with `/worktree restore shared`.',
     ])
+    const [told] = await world.context.store.outbox.ofConversation({ platform: 'test', conversationId: 'T2' }, 1)
+    expect(told?.actions).toEqual([{ label: 'Restore', command: '/worktree restore shared' }])
     expect(await toldIn(world, 'T1')).toEqual([])
     expect((await other.conversation()).environmentId).toBeUndefined()
     expect(await other.session()).toBeUndefined()

@@ -2,7 +2,7 @@ import type { IsolationContext, LostEnvironment } from '../isolation/context.ts'
 import { describeBranchOutcome } from '../commands/views/merged.ts'
 import { describeLeftOut } from '../commands/views/left-out.ts'
 import { sentence } from '../domain/text/words.ts'
-import { releasedNotice, removedNotice } from './notices.ts'
+import { releasedNotice, removedActions, removedNotice } from './notices.ts'
 import { recordReplies, type ReplyContext } from './outbox/replies.ts'
 
 /**
@@ -17,7 +17,12 @@ export const createOnEnvironmentLost =
       // The command's reply tells who asked. A closed conversation didn't ask, so it is notified here.
       if (id === lost.askedBy && lost.trigger !== 'closed') continue
       await recordReplies(speaker, store, { platform, conversationId, inboxId: undefined }, [
-        { key: `lost:${lost.environment.id}`, role: 'system', text: noticeOf(lost) },
+        {
+          key: `lost:${lost.environment.id}`,
+          role: 'system',
+          text: noticeOf(lost),
+          ...(lost.how === 'removed' && { actions: removedActions(lost.environment) }),
+        },
       ])
     }
   }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { renameSync, rmSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync } from 'node:fs'
 import { relative } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { chatContext } from '../../test/helpers/chat.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
-import type { Agent, AgentResult } from '../agents/agent.ts'
+import type { Agent, AgentRequest, AgentResult } from '../agents/agent.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Environments } from '../isolation/environments.ts'
 import { issue } from '../../test/isolation/scene.ts'
@@ -12,6 +12,8 @@ import type { InboxMessage } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import { handleMessage } from './handle-message.ts'
 import type { Handled } from './message-controls.ts'
+import type { Delivery, Progress } from './outbox/delivery.ts'
+import { threadReporter } from './thread-reporter.ts'
 import { createQuestions } from './questions.ts'
 import { nothingRunning } from '../runs/stop-run.ts'
 import { createTurns } from '../runs/turns.ts'
@@ -22,7 +24,7 @@ beforeEach(async () => {
 })
 afterEach(() => world[Symbol.asyncDispose]())
 
-const agentThat = (run: () => Promise<AgentResult>): Agent => ({
+const agentThat = (run: Agent['run']): Agent => ({
   name: 'demo',
   availability: async () => ({ state: 'ready', version: undefined }),
   run,
@@ -30,7 +32,7 @@ const agentThat = (run: () => Promise<AgentResult>): Agent => ({
 
 /** One message, worked on by this agent; `reason` is why it is interrupted while it runs. */
 const handled = async (
-  run: () => Promise<AgentResult>,
+  run: Agent['run'],
   {
     reason,
     create,
@@ -46,9 +48,9 @@ const handled = async (
   } & Partial<ConversationsContext> = {},
 ): Promise<{ outcome: Handled; state: string | undefined; said: string[] }> => {
   const cancel = new AbortController()
-  const agent = agentThat(() => {
+  const agent = agentThat((request) => {
     if (reason !== undefined) cancel.abort(reason)
-    return run()
+    return run(request)
   })
   const provider: Environments = {
     ...world.provider,
@@ -190,4 +192,103 @@ test('at the limit of the budget a message is kept, also while its platform cann
   const { outcome, said } = await handled(survives, { isolation, deliveries })
   expect(outcome).toBe('answered')
   expect(said).toEqual([expect.stringContaining('Your message is on hold')])
+})
+
+/** A platform that notes what it is shown. */
+const shownBy = (platform: string, shown: (Progress | undefined)[], more: Partial<Delivery> = {}) =>
+  new Map<string, Delivery>([
+    [
+      platform,
+      {
+        platform,
+        limit: undefined,
+        send: async () => {},
+        preview: (_id, progress) => void shown.push(progress),
+        ...more,
+      },
+    ],
+  ])
+
+describe('while an agent works', () => {
+  const works = async ({ emit }: AgentRequest): Promise<AgentResult> => {
+    emit({ type: 'tool', line: 'ran npm test in /home/me/project' })
+    emit({ type: 'text', text: 'All ' })
+    emit({ type: 'text', text: 'green.' })
+    return { outcome: 'done', text: 'All green.' }
+  }
+
+  test('its platform is shown the text so far, the last action and since when it runs', async () => {
+    const shown: (Progress | undefined)[] = []
+    await handled(works, { deliveries: shownBy('test', shown) })
+    const tool = 'ran npm test in /home/me/project'
+    expect(shown.map((one) => [one?.text, one?.tool])).toEqual([
+      ['', tool],
+      ['All ', tool],
+      ['All green.', tool],
+    ])
+    expect(new Set(shown.map((one) => one?.startedAt)).size).toBe(1)
+  })
+
+  test.each([
+    ['/stop', ends, { reason: 'stop' as const }],
+    ['a failure', survives, {}],
+  ])('%s ends what is shown, since no answer takes its place', async (_what, run, more) => {
+    const shown: (Progress | undefined)[] = []
+    await handled(run, { deliveries: shownBy('test', shown), ...more })
+    expect(shown).toEqual([undefined])
+  })
+
+  test('it is shown from the start, and a public thread sees none of this machine’s paths', async () => {
+    const shown: (Progress | undefined)[] = []
+    const context = { ...chatContext(world), deliveries: shownBy('github', shown) }
+    const { store } = world.context
+    const message = { id: 'm', platform: 'github', conversationId: 'acme/app#1', attempts: 1 } as InboxMessage
+    const reporter = threadReporter({ ...context, queue: { ...context.queue, began: async () => {} } }, message, {
+      conversation: {} as never,
+      codebase: world.codebase,
+      run: {} as never,
+      known: await context.platforms(),
+      offers: [],
+    })
+    await reporter.began(world.context.self)
+    reporter.event({ type: 'tool', line: 'ran npm test in /home/me/project' })
+    expect(shown.map((one) => [one?.text, one?.tool])).toEqual([
+      ['', undefined],
+      ['', 'ran npm test in …/project'],
+    ])
+    expect(await store.inbox.get('m')).toBeUndefined()
+  })
+})
+
+test('files that came with a message reach the agent, and the thread is told which did not', async () => {
+  const fetchAttachment: Delivery['fetchAttachment'] = async ({ reference }) =>
+    (async function* () {
+      yield Buffer.from(reference === 'a' ? 'hello' : '\0\0')
+    })()
+  const attachments = [
+    { name: 'notes.md', reference: 'a' },
+    { name: 'tool.exe', reference: 'b' },
+  ]
+  let given: AgentRequest | undefined
+  let read = ''
+  const reads = async (request: AgentRequest): Promise<AgentResult> => {
+    given = request
+    read = readFileSync(request.attachments?.[0]?.path ?? '', 'utf8')
+    return { outcome: 'done', text: 'Read.' }
+  }
+  const details = { attachments, context: 'earlier' }
+  const { said } = await handled(reads, { details, deliveries: shownBy('test', [], { fetchAttachment }) })
+  expect([read, given?.attachments?.map(({ name, mediaType }) => [name, mediaType])]).toEqual([
+    'hello',
+    [['notes.md', 'text/plain']],
+  ])
+  expect(given?.attachments?.[0]?.path.startsWith(given.directory)).toBe(false)
+  expect(given?.context).toBe(
+    'earlier\n\nFiles that the user sent with the message and that you don\'t have:\n- "tool.exe": only images (PNG, JPEG, GIF, WebP), text and PDF are',
+  )
+  expect(said).toEqual([
+    expect.stringMatching(/^Not passed to the agent: `tool.exe`/),
+    expect.stringMatching(/^Working in/),
+    'Read.',
+  ])
 })

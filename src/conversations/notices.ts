@@ -9,6 +9,7 @@ import type { AgentQuestion } from '../agents/question.ts'
 import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, isAppError, NotIsolatedError, toAppError } from '../domain/errors.ts'
+import type { ReplyAction } from '../domain/message.ts'
 import type { Notice } from '../domain/notice.ts'
 import type { RemovalReason } from '../domain/removal/branch-note.ts'
 import { type GateAnswer, refusals } from '../domain/removal/gates.ts'
@@ -42,12 +43,25 @@ export const placeNotices = (
 /** Only an offer: nothing is linked until somebody answers. */
 export const offerNotice = (offer: Notice): string => `${describeNotice(offer, inChat)}, or reply \`link\``
 
+export const offerActions = (environmentId: string): readonly ReplyAction[] => [
+  { label: 'Share worktree', command: linkCommand(environmentId), style: 'primary' },
+]
+
+/** What the word `link` stands for. */
+export const linkCommand = (environmentId: string): string => `/worktree link ${shellWord(environmentId)}`
+
 /** Only an offer: neither the command nor the message runs until somebody answers. */
 export const commandOfferNotice = (command: Pick<RepoCommand, 'name' | 'description' | 'type'>): string => {
   const about = command.description === undefined ? '' : ` (${name(command.description)})`
   const risk = command.type === 'read' ? '' : ', which may change files'
   return `This sounds like \`/${command.name}\`${about}${risk}. Reply \`yes\` to run it, or \`no\` to send your message to the agent as it is.`
 }
+
+/** The words, and not the command itself: `no` has none, and the offer is only good while it is the last thing said. */
+export const commandOfferActions = (command: string): readonly ReplyAction[] => [
+  { label: `Run /${command}`, command: 'yes', style: 'primary' },
+  { label: 'Send as a message', command: 'no' },
+]
 
 export const routedNotice = (command: string): string => `Running \`/${command}\``
 
@@ -124,7 +138,13 @@ const moveWith = (platform: string, name?: string): string => {
 }
 
 export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, why: RemovalReason | string): string =>
-  `Worktree \`${environment.branch}\` was removed (${describeRemovalReason(why)}). Restore it with \`/worktree restore ${shellWord(environment.branch)}\`.`
+  `Worktree \`${environment.branch}\` was removed (${describeRemovalReason(why)}). Restore it with \`${restoreCommand(environment.branch)}\`.`
+
+export const removedActions = ({ branch }: Pick<IsolatedEnvironment, 'branch'>): readonly ReplyAction[] => [
+  { label: 'Restore', command: restoreCommand(branch) },
+]
+
+const restoreCommand = (branch: string): string => `/worktree restore ${shellWord(branch)}`
 
 /** An adopted one isn't removed, so there is nothing to restore. */
 export const releasedNotice = ({ branch }: Pick<IsolatedEnvironment, 'branch'>): string =>

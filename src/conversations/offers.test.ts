@@ -44,6 +44,11 @@ describe('a conversation whose first message speaks of other work', () => {
       'done',
       `Your message mentions issue #${n}, which has the worktree \`issue-${n}\`: \`/worktree link issue-${n}\` to share it, or reply \`link\``,
     ])
+    const there = fresh()
+    await send(`and #${n}?`, there)
+    const [offered] = await world.context.store.outbox.ofConversation({ platform: 'slack', ...there }, 1)
+    expect(offered?.actions).toMatchObject([{ label: 'Share worktree' }])
+    expect((await send(offered?.actions?.[0]?.command ?? '', there)).said).toContain(`to \`issue-${n}\``)
     const talk = fresh()
     expect(offerIn((await send(`login is broken on safari ${n}!`, talk)).said)).toBe(
       `Your message reads like the work in \`${safari}\`: \`/worktree link ${safari}\` to share it`,

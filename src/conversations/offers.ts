@@ -1,8 +1,7 @@
 import type { Notice } from '../domain/notice.ts'
-import { shellWord } from '../domain/text/shell-word.ts'
 import type { InboxMessage, Store } from '../store/store.ts'
 import { lastOffer } from './last-offer.ts'
-import { offerNotice } from './notices.ts'
+import { linkCommand, offerActions, offerNotice } from './notices.ts'
 import type { NewReply } from './outbox/replies.ts'
 
 export type Offer = Extract<Notice, { kind: 'related' }>
@@ -18,6 +17,7 @@ export const offerReply = (offer: Offer): NewReply => ({
   key: `${KEY}${offer.environmentId}`,
   role: 'system',
   text: offerNotice(offer),
+  actions: offerActions(offer.environmentId),
 })
 
 /**
@@ -30,5 +30,5 @@ export const acceptedOffer = async (
 ): Promise<string | undefined> => {
   if (message.kind !== 'message' || !ACCEPT.test(message.text.trim())) return undefined
   const offer = await lastOffer(store, message, KEY)
-  return offer && `/worktree link ${shellWord(offer.value)}`
+  return offer && linkCommand(offer.value)
 }

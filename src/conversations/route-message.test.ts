@@ -1,9 +1,12 @@
+import { basename } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type During, type Sent, sendTo } from '../../test/helpers/send.ts'
 import { writeIn } from '../../test/helpers/repo.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
 import type { IsolationHints } from '../domain/hints.ts'
+import type { InboxMessage } from '../store/store.ts'
 import { lastOffer } from './last-offer.ts'
+import { asRouted } from './route-message.ts'
 
 let world: World
 let count = 0
@@ -57,8 +60,45 @@ describe('with commands.route: suggest', () => {
 
     const declined = talk()
     await send(asking, declined)
+    const [reply] = await world.context.store.outbox.ofConversation({ platform: 'slack', ...declined }, 1)
+    expect(reply?.actions?.map(({ label, command }) => [label, command])).toEqual([
+      ['Run /review', 'yes'],
+      ['Send as a message', 'no'],
+    ])
     const plain = (await send('no', declined)).request
     expect([plain?.prompt, plain?.rules.access]).toEqual([asking, 'write'])
+  })
+
+  test('`no` leaves the first message what it was: it still names its branch', async () => {
+    const mine = world.repo.worktree('mine', '-b', 'wip7')
+    const here = talk()
+    const text = 'review branch wip7'
+    expect((await send(text, here)).said).toMatch(offer('review'))
+    const { request } = await send('no', here)
+    expect([request?.prompt, request?.directory]).toEqual([text, mine.path])
+  })
+
+  test('its files go with the first message, and those of the answer after them', () => {
+    const file = (name: string) => ({ name, reference: name })
+    const said = (...names: string[]) => ({ details: { attachments: names.map(file) } }) as unknown as InboxMessage
+    const routed = { kind: 'text', text: 'x', of: said('a.png') } as const
+    expect(asRouted(said('b.png'), routed).details.attachments).toEqual([file('a.png'), file('b.png')])
+    expect(asRouted(said('b.png'), { kind: 'text', text: 'x' }).details.attachments).toEqual([file('b.png')])
+  })
+
+  test.each([
+    ['no', 5],
+    ['yes', 6],
+  ])('`%s` is about the issue that the first message was about, unless it names another', async (word, n) => {
+    const issue = (id: number): Sent => talk({ workflowType: 'issue', workflowId: String(id) })
+    const here = issue(n)
+    await send('please tidy up the code', here)
+    const { request } = await send(word, { ...here, details: { codebase: 'project' } })
+    expect(basename(request?.directory ?? '')).toBe(`issue-${n}`)
+    const there = issue(n + 10)
+    await send('please tidy up the code', there)
+    const other = await send(word, { ...there, details: issue(n + 20).details })
+    expect(basename(other.request?.directory ?? '')).toBe(`issue-${n + 20}`)
   })
 
   test('`yes` is a word like any other once something else was said, or in another thread', async () => {

@@ -1,35 +1,37 @@
 import type { AgentRules } from '../agents/agent.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
-import { capabilitiesOf, type KnownPlatforms } from '../domain/platform-capabilities.ts'
-import { hideLocalDetails } from '../domain/text/hide-local-details.ts'
-import { type Notice, onceKey, placeKey } from '../domain/notice.ts'
+import type { MessageDetails } from '../domain/message.ts'
+import type { FetchedAttachments } from '../runs/attachments/directory.ts'
 import { taskWork, toWork, type Work } from '../domain/work.ts'
 import type { BudgetReached } from '../runs/budget.ts'
 import { interruptionOf } from '../runs/interruption.ts'
 import { isAnythingLeft } from '../runs/leftovers.ts'
-import type { RunReporter, RunRequest, RunResult } from '../runs/request.ts'
+import type { RunRequest, RunResult } from '../runs/request.ts'
 import { runAgent } from '../runs/run.ts'
 import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import { budgetNotice } from '../commands/budget.ts'
 import { leftNotice } from '../commands/stop.ts'
-import { describeNotices } from '../commands/views/notices.ts'
 import type { ConversationsContext } from './context.ts'
 import type { Handled, MessageControls } from './message-controls.ts'
+import { notFetchedContext } from './attachments/texts.ts'
 import { isChatCommand } from './answer-command.ts'
 import * as notices from './notices.ts'
-import { isOffer, type Offer, offerReply } from './offers.ts'
-import { askInThread } from './questions.ts'
+import { type Offer, offerReply } from './offers.ts'
 import type { RepoCommand } from '../commands/repo-commands.ts'
 import { hintsInText } from './thread-hints.ts'
-import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
+import type { NewReply } from './outbox/replies.ts'
+import { threadReporter } from './thread-reporter.ts'
 
 export type MessageTask = {
   readonly conversation: Conversation
   readonly codebase: Codebase
   readonly run: MessageControls
+  readonly attachments: FetchedAttachments
   /** The repository command, if the message is one. */
   readonly asked: { readonly command: RepoCommand; readonly prompt: string } | undefined
+  /** The earlier message whose text this is, if this one only declined an offer. */
+  readonly said: InboxMessage | undefined
 }
 
 /** The replies of a finished message, and what to record with them. */
@@ -64,8 +66,8 @@ const requestOf = async (
   task: MessageTask,
   offers: Offer[],
 ): Promise<RunRequest> => {
-  const { conversation, codebase, run, asked } = task
-  const isFirst = asked === undefined && (await isFirstMessage(context.isolation, message, conversation))
+  const { conversation, codebase, run, asked, attachments, said = message } = task
+  const isFirst = asked === undefined && (await isFirstMessage(context.isolation, said, conversation))
   const { id, attempts, platform, conversationId, details } = message
   const isThread = details.hints?.workflowType === undefined
   return {
@@ -75,8 +77,9 @@ const requestOf = async (
     work: workOf(message),
     hints: { ...(isFirst && isThread && hintsInText(message.text, codebase)), ...details.hints },
     prompt: asked?.prompt ?? message.text,
-    ...(isFirst && { firstMessage: firstMessageOf(message) }),
-    context: details.context,
+    ...(isFirst && { firstMessage: firstMessageOf(said) }),
+    context: contextOf(details, attachments),
+    attachments: attachments.files,
     rules: rulesOf(asked?.command),
     needsIsolation: asked?.command.type !== 'read' || asked.command.requiresIsolation,
     agent: conversation.agent,
@@ -88,10 +91,24 @@ const requestOf = async (
       persistent: conversation.persistent,
     },
     reportTo: { platform, conversationId, messageId: id },
-    reporter: threadReporter(context, message, { ...task, known: await context.platforms() }, offers),
+    reporter: threadReporter(context, message, {
+      conversation,
+      codebase,
+      run,
+      known: await context.platforms(),
+      offers,
+    }),
     turns: run.turns,
     signal: run.signal,
   }
+}
+
+const contextOf = ({ context }: MessageDetails, { notFetched }: FetchedAttachments): string | undefined => {
+  const parts = [
+    ...(context === undefined ? [] : [context]),
+    ...(notFetched.length === 0 ? [] : [notFetchedContext(notFetched)]),
+  ]
+  return parts.length === 0 ? undefined : parts.join('\n\n')
 }
 
 /** Whoever opens an issue says with its title what it is about. */
@@ -122,102 +139,6 @@ const rulesOf = (command: RepoCommand | undefined): AgentRules => ({
   allowedTools: command?.allowedTools ?? [],
   disallowedTools: command?.disallowedTools ?? [],
 })
-
-/** Reports to the message's thread. */
-const threadReporter = (
-  context: ConversationsContext,
-  message: InboxMessage,
-  { conversation, codebase, run, known }: MessageTask & { readonly known: KnownPlatforms },
-  /** Filled in, for the end of the reply. */
-  offers: Offer[],
-): RunReporter => {
-  const { isolation, changes, queue, keepSpares } = context
-  const { platform, conversationId, attempts } = message
-  const delivery = context.deliveries.get(platform)
-  const startedAt = isolation.clock()
-  let text = ''
-  let tool: string | undefined
-  const isPublic = capabilitiesOf(known, platform).reach === 'repository'
-  const showProgress = (): void => delivery?.preview?.(conversationId, { text, tool, startedAt })
-  /** Run after the transaction commits. */
-  let after: (() => void)[] = []
-  const tell = async (store: Store, replies: readonly NewReply[]): Promise<void> => {
-    await recordReplies(context, store, replyTarget(message), replies)
-    if (replies.length > 0) after.push(() => queue.outboxChanged())
-  }
-  const numbered = (key: string, texts: readonly string[]): readonly NewReply[] =>
-    texts.map((one, n) => ({ key: `${key}:${attempts}:${n}`, role: 'system', text: one }))
-  return {
-    placed: async (store, place) => {
-      const { environment, how, isNew } = place
-      const untoldNotices = await untold(store, conversation.id, place.notices, isolation.clock())
-      const news = { ...place, notices: untoldNotices.filter((notice) => !isOffer(notice)) }
-      offers.splice(0, offers.length, ...untoldNotices.filter(isOffer))
-      after = []
-      if (isNew) await store.conversations.update(conversation.id, { environmentId: environment.id })
-      // A conversation that was linked from a terminal, or imported, hasn't been told where it works.
-      const isUntold = await store.conversations.tellOnce(conversation.id, placeKey(environment.id), isolation.clock())
-      const told =
-        isNew || isUntold ? notices.placeNotices(news, codebase) : describeNotices(news.notices, notices.inChat)
-      // One message: one notification, and a preview of the answer can't get in between.
-      await tell(store, numbered('place', told.length === 0 ? [] : [told.join('\n\n')]))
-      if (how !== 'created') return
-      after.push(() => {
-        changes.emit({ type: 'environment', id: environment.id, codebaseId: codebase.id, status: 'active' })
-        if (isolation.settings.spares > 0) keepSpares(codebase.id)
-      })
-    },
-    busy: async (environment, wait) => {
-      const notice = { key: 'busy', role: 'system', text: notices.busyNotice(environment) } as const
-      await recordReplies(context, isolation.store, replyTarget(message), [notice])
-      queue.outboxChanged()
-      await run.whileWaiting(wait)
-    },
-    found: async (store, { ended, planted }) => {
-      after = []
-      await tell(store, [
-        ...numbered('late', notices.endedRunNotices(codebase, ended)),
-        ...numbered('between-runs', planted.length === 0 ? [] : [notices.betweenRunsNotice(codebase, planted)]),
-      ])
-    },
-    committed: () => {
-      for (const one of after) one()
-      after = []
-    },
-    event: (event) => {
-      if (event.type === 'text') {
-        text += event.text
-        changes.emit({ type: 'progress', platform, conversationId, kind: 'text', text: event.text })
-      } else {
-        // An agent chooses its words; the line about its action has this machine's paths.
-        tool = isPublic ? hideLocalDetails(event.line.slice(0, 1_000), known) : event.line
-        changes.emit({ type: 'progress', platform, conversationId, kind: 'tool', text: event.line })
-      }
-      showProgress()
-    },
-    ask: (signal) => askInThread(context, message, { ...run, signal }),
-    began: async (child) => {
-      await queue.began(message, child)
-      showProgress()
-    },
-    left: (left) => run.onLeft?.(left),
-  }
-}
-
-/** Leaves out what the conversation was told with an earlier message. */
-const untold = async (
-  store: Store,
-  conversationId: string,
-  all: readonly Notice[],
-  now: number,
-): Promise<readonly Notice[]> => {
-  const news: Notice[] = []
-  for (const notice of all) {
-    const key = onceKey(notice)
-    if (key === undefined || (await store.conversations.tellOnce(conversationId, key, now))) news.push(notice)
-  }
-  return news
-}
 
 const answerOf = (
   { isolation }: ConversationsContext,

@@ -1,4 +1,4 @@
-import type { AgentEvent, AgentRequest, AgentResult, AgentRules } from '../agents/agent.ts'
+import type { AgentAttachment, AgentEvent, AgentRequest, AgentResult, AgentRules } from '../agents/agent.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
@@ -27,6 +27,8 @@ export type RunRequest = {
   readonly firstMessage?: string
   /** Context for the agent beside the prompt. */
   readonly context: string | undefined
+  /** Files that came with it. */
+  readonly attachments: readonly AgentAttachment[]
   readonly rules: AgentRules
   /** A read-only run may use the shared checkout if the work has no environment yet. */
   readonly needsIsolation: boolean

@@ -96,6 +96,7 @@ const inPlace = async (
     launch: place.launch,
     prompt: request.prompt,
     context: contextOf(request),
+    attachments: request.attachments,
     session: session.agentSessionId,
     rules: request.rules,
     untrusted: !place.trusted,

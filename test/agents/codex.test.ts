@@ -1,12 +1,13 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { AgentAttachment } from '../../src/agents/agent.ts'
 import type { ProcessIdentity } from '../../src/domain/process-identity.ts'
 import { identifySync, liveness } from '../../src/process/identity.ts'
 import { startOpenAiServer } from '../helpers/model-servers/openai.ts'
 import type { Call, ModelServer, Script, Step } from '../helpers/model-servers/scripted.ts'
 import { writeIn } from '../helpers/repo.ts'
-import { codexAt, INSTALL_TIMEOUT_MS, makeStage, programs, type Stage, tell } from './stage.ts'
+import { codexAt, INSTALL_TIMEOUT_MS, makeStage, olderCodex, programs, type Stage, tell } from './stage.ts'
 import { remedyIn } from '../helpers/words.ts'
 
 /** The real Codex, in its own sandbox, against a model that follows a script and speaks the vendor's wire protocol. */
@@ -57,7 +58,7 @@ test('a turn edits a file and commits it, and everything is told on the way', as
   expect(told.outcome).toBe('done')
   expect(told.text).toBe('I will fix the login first.\n\nNow I commit it.\n\nDone: the login works.')
   expect(told.events[0]).toEqual({ type: 'session', id: expect.stringMatching(/^[0-9a-f-]{36}$/) })
-  expect(told.lines).toEqual(['edited src/login.ts', 'ran git add -A && git commit -qm "Fix the login"'])
+  expect(told.lines).toEqual(['editing src/login.ts', 'running git add -A && git commit -qm "Fix the login"'])
   expect(told.usage).toEqual({ inputTokens: 300, outputTokens: 60, turns: 1 })
   expect(stage.box.raw(stage.directory, 'log', '-1', '--format=%s', 'work')).toBe('Fix the login')
   expect(stage.box.raw(stage.directory, 'status', '--porcelain')).toBe('')
@@ -208,7 +209,7 @@ test('what reaches outside is denied: the shared checkout, its configuration and
   const told = await tell(codexAt(url, stage), stage)
   expect(told.outcome).toBe('done')
   // Codex itself does not tell of every command that was over at once.
-  expect([[], [expect.stringMatching(/^couldn't run touch/)]]).toContainEqual(told.lines)
+  expect([undefined, expect.stringMatching(/^couldn't run touch/)]).toContainEqual(told.lines.at(-1))
   expect(asked.at(-1)?.results[0]).toContain('Read-only file system')
   expect(existsSync(here('tried'))).toBe(true)
   expect(outside.filter((file) => existsSync(file))).toEqual([])
@@ -296,6 +297,55 @@ test("a stranger's tree has no say, even if the user trusts the repository", asy
   expect(await seen(false)).toEqual([true, true, true])
 })
 
+/** 1×1 pixel. */
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+test('attachments: images reach the model in a new thread and in a resumed one, and all are named with their paths', async () => {
+  const attached = (name: string, mediaType: string, content: Buffer): AgentAttachment => {
+    const path = stage.box.path('files', name)
+    writeIn(stage.box.path('files'), name, '')
+    writeFileSync(path, content)
+    return { path, name, mediaType, bytes: content.length }
+  }
+  const attachments = [
+    attached('a.png', 'image/png', Buffer.from(PNG, 'base64')),
+    attached('b.png', 'image/png', Buffer.from(PNG, 'base64')),
+    attached('notes.txt', 'text/plain', Buffer.from('NOTES-CONTENT')),
+  ]
+  const notes = stage.box.path('files', 'notes.txt')
+  const { url, asked } = await model(
+    inTurn({ call: exec(`cat '${notes}'; echo changed >> '${notes}'`) }, { say: 'Seen.' }),
+  )
+  const agent = codexAt(url, stage)
+  const first = await tell(agent, stage, { attachments, prompt: 'look at these' })
+  const second = await tell(agent, stage, { attachments, prompt: 'and again', session: first.session })
+  for (const told of [first, second]) expect(told).toMatchObject({ outcome: 'done', text: 'Seen.' })
+  const images = (whole: string): number => whole.split('data:image/png;base64,').length - 1
+  expect([images(asked[0]?.whole ?? ''), images(asked.at(-1)?.whole ?? '')]).toEqual([2, 4])
+  expect(asked[0]?.said.at(-1)).toContain(notes)
+  expect(asked.at(-1)?.results[0]).toContain('NOTES-CONTENT')
+  expect(readFileSync(notes, 'utf8')).toBe('NOTES-CONTENT')
+})
+
+test(
+  'Codex 0.133.0, whose sandbox command has another form, works in its sandbox and goes on in its thread',
+  async () => {
+    const command = olderCodex()
+    const outside = join(stage.repo.path, 'evil')
+    const { url, asked } = await model(inTurn({ call: exec(`touch written; touch '${outside}'`) }, { say: 'Done.' }))
+    const agent = codexAt(url, stage, { command })
+    expect(await agent.availability()).toEqual({ state: 'ready', version: '0.133.0' })
+    const first = await tell(agent, stage)
+    expect(first).toMatchObject({ outcome: 'done', text: 'Done.' })
+    expect(asked.at(-1)?.results[0]).toContain('Read-only file system')
+    expect([existsSync(here('written')), existsSync(outside)]).toEqual([true, false])
+    expect(await tell(agent, stage, { session: first.session, prompt: 'again' })).toMatchObject({
+      session: first.session,
+    })
+  },
+  INSTALL_TIMEOUT_MS,
+)
+
 test('it says whether it is there and logged in, and what would mend that', async () => {
   const { url } = await model(inTurn())
   expect(await codexAt(url, stage).availability()).toEqual({ state: 'ready', version: expect.stringMatching(/^\d/) })
@@ -335,5 +385,5 @@ test('where it cannot fence off its commands it works in a container, and reads 
   const insists = codexAt(url, stage, { command, inContainer: true, sandbox: 'workspace-write' })
   expect(await tell(insists, stage)).toMatchObject(refused)
   expect(asked).toEqual([])
-  expect(await tell(inside, stage)).toMatchObject({ outcome: 'done', lines: ['ran touch written'] })
+  expect(await tell(inside, stage)).toMatchObject({ outcome: 'done', lines: ['running touch written'] })
 })

@@ -5,7 +5,7 @@ import { createClaudeAgent, type ClaudeAgentOptions } from '../../src/agents/cla
 import { type CodexAgentOptions, createCodexAgent } from '../../src/agents/codex/codex.ts'
 import type { ProcessIdentity } from '../../src/domain/process-identity.ts'
 import { identifySync } from '../../src/process/identity.ts'
-import { type InstalledAgents, installAgents } from '../../scripts/install-agents.ts'
+import { type InstalledAgents, installAgents, installPackages } from '../../scripts/install-agents.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from '../helpers/repo.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
 
@@ -31,10 +31,14 @@ export const INSTALL_TIMEOUT_MS = 600_000
 /** Throws, and thereby fails what asked for it, when the programs cannot be had. */
 export const programs = (): InstalledAgents => installAgents(process.env)
 
+/** The last Codex with the older form of `codex sandbox`. */
+export const olderCodex = (): string => installPackages(process.env, { '@openai/codex': '0.133.0' }, ['codex']).codex
+
 export const claudeAt = (url: string, stage: Stage, options: Partial<ClaudeAgentOptions> = {}): Agent =>
   createClaudeAgent({
     command: programs().claude,
     permissionMode: 'acceptEdits',
+    permissions: 'allow',
     silenceMs: 60_000,
     clock: Date.now,
     ids: randomUUID,

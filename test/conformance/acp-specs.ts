@@ -35,6 +35,7 @@ const example = (scene: Scene, behaviour: string, outputLimitBytes?: number): Ag
 
 export const acpExample: AgentSpec = {
   name: 'example',
+  hasTools: true,
   works: (scene) => example(scene, 'works'),
   fails: (scene) => example(scene, 'fails'),
   hangs: (scene) => example(scene, 'hangs'),
@@ -71,6 +72,7 @@ export const acpGemini: AgentSpec = {
   name: 'gemini',
   // Gemini 0.61 sometimes answers "No previous sessions found for this project" right after it has had one.
   mayForget: true,
+  hasTools: true,
   works: (scene) =>
     gemini(
       scene,

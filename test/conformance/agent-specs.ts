@@ -22,6 +22,8 @@ export type AgentSpec = {
   readonly name: string
   /** It works in our own process. */
   readonly startsNothing?: true
+  /** It has tools, and `hangs` in one of them. */
+  readonly hasTools?: true
   /** Says something and changes something in the directory. */
   readonly works: (scene: Scene) => Agent
   /** Ends by itself without having done it. */

@@ -101,6 +101,13 @@ export const agentSuite = (specs: readonly AgentSpec[]): void => {
       expect(readdirSync(scene.box.root).includes('contexts') ? readdirSync(contextDirectory(scene)) : []).toEqual([])
     })
 
+    test('works even if an image sent with the message is gone', async () => {
+      const gone = scene.box.path('files', 'gone.png')
+      const attachments = [{ path: gone, name: 'a\nb.png', mediaType: 'image/png', bytes: 10 }]
+      const result = await spec.works(scene).run(request([], { attachments }))
+      expect(result.outcome).toBe('done')
+    })
+
     test('names its session before it says anything, and goes on in the one it is given', async () => {
       const first: AgentEvent[] = []
       await spec.works(scene).run(request(first))
@@ -172,6 +179,9 @@ export const agentSuite = (specs: readonly AgentSpec[]): void => {
       const run = spec.hangs(scene).run(request(events, { signal: abort.signal }))
       const family = await pidsIn('pids', 2)
       expect(family.map(liveness)).toEqual(['alive', 'alive'])
+      // A tool is shown when it starts: this one never ends.
+      const isShown = (): boolean => events.some(({ type }) => type === 'tool')
+      if (spec.hasTools === true) await expect.poll(isShown, { timeout: 10_000 }).toBe(true)
       abort.abort()
       expect(await run).toEqual({ outcome: 'cancelled', text: textOf(events) })
       expect(family.map(liveness)).toEqual(['dead', 'dead'])

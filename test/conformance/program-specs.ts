@@ -58,6 +58,7 @@ const runs =
 
 const specOf = (vendor: Vendor): AgentSpec => ({
   name: vendor.name,
+  hasTools: true,
   works: scripted(vendor, (asked) =>
     asked.results.length === 0
       ? { say: `Grüße, ${prompt(asked)}`, call: vendor.shell('echo done > done.txt') }

@@ -10,6 +10,7 @@ import { toCodebaseId } from '../../src/domain/names.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
 import { discardDirectory } from '../../src/isolation/trash/trash.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
+import { attachmentDirectory } from '../../src/runs/attachments/directory.ts'
 import type { InboxMessage, Reply } from '../../src/store/store.ts'
 import { built } from '../helpers/built.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
@@ -91,7 +92,9 @@ test('what was done and said more than 30 days ago is forgotten, and nothing els
   for (const id of ['old', 'young']) await store.inbox.transition(id, 'waiting', 'done')
   await store.outbox.append([reply('old', at.old), reply('young', at.young), reply('waiting', at.old)])
   for (const id of ['old', 'young'] as const) await store.outbox.update(id, { state: 'sent', sentAt: at[id] })
+  for (const id of ['old', 'young']) attachmentDirectory(world.context.home, id).complete({ files: [], notFetched: [] })
   expect(await scheduleOf(world).runNow()).toMatchObject({ forgotten: { messages: 1, replies: 1 } })
+  expect(readdirSync(join(world.context.home, 'attachments')), 'files that came with them').toEqual(['young.json'])
   const known = async (get: (id: string) => Promise<unknown>): Promise<string[]> => {
     const found: string[] = []
     for (const id of ['old', 'young', 'waiting']) if ((await get(id)) !== undefined) found.push(id)

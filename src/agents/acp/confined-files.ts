@@ -1,11 +1,12 @@
 import { constants } from 'node:fs'
-import { mkdir, open, realpath } from 'node:fs/promises'
-import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { mkdir, open } from 'node:fs/promises'
+import { dirname, isAbsolute, resolve } from 'node:path'
 import { RequestError } from '@agentclientprotocol/sdk'
 import { hasCode } from '../../domain/error-code.ts'
 import { isAppError } from '../../domain/errors.ts'
 import { isMissing } from '../../domain/missing.ts'
 import { readUntrustedText } from '../../process/files/read-untrusted.ts'
+import { belongsToGit, containedPath } from '../contained-path.ts'
 
 /*
  * File access on behalf of an agent, confined to its environment. Containment is checked on the real path, so a symlink
@@ -28,8 +29,7 @@ export const readTextInside = async (root: string, path: string, range: TextRang
 
 export const writeTextInside = async (root: string, path: string, content: string): Promise<void> => {
   const place = await resolveInside(root, path)
-  const parts = relative(await realpath(root), place).split(sep)
-  if (parts.some(isGitName)) throw refused(path, 'belongs to git')
+  if (await belongsToGit(root, place)) throw refused(path, 'belongs to git')
   await mkdir(dirname(place), { recursive: true })
   const { O_WRONLY, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
   // No O_TRUNC: if this isn't a regular file, it must stay untouched.
@@ -51,31 +51,13 @@ export const directoryInside = async (root: string, path: string): Promise<strin
   return place
 }
 
-/**
- * The real path of the deepest existing directory, plus the rest. The rest doesn't exist, so it can't contain a link;
- * the last component is opened with O_NOFOLLOW.
- */
+/** The last component of the result is opened with O_NOFOLLOW. */
 export const resolveInside = async (root: string, path: string): Promise<string> => {
   if (!isAbsolute(path) || path.includes('\0')) throw refused(path, "isn't an absolute path")
-  const real = await realPathOf(resolve(path))
-  const relativePath = relative(await realpath(root), real)
-  if (relativePath === '..' || relativePath.startsWith(`..${sep}`) || isAbsolute(relativePath))
-    throw refused(path, 'is outside the worktree')
+  const real = await containedPath(root, resolve(path))
+  if (real === undefined) throw refused(path, 'is outside the worktree')
   return real
 }
-
-const realPathOf = async (path: string): Promise<string> => {
-  try {
-    return await realpath(path)
-  } catch (error) {
-    if (!isMissing(error) || dirname(path) === path) throw error
-    return join(await realPathOf(dirname(path)), basename(path))
-  }
-}
-
-/** macOS ignores case and these characters in names. */
-const isGitName = (name: string): boolean =>
-  name.replaceAll(/[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g, '').toLowerCase() === '.git'
 
 const openOrRefuse = async (place: string, flags: number, requestedPath: string) => {
   try {

@@ -52,12 +52,14 @@ export type Permissible = {
   readonly agent: string
   /** The agent took its request back. */
   readonly withdrawn: AbortSignal
+  /** Some agents announce a call only by asking for it. */
+  readonly onAllowed: (call: ToolCallUpdate) => void
   readonly onDenied: (line: string) => void
 }
 
 /** Decides, asking the user where the policy says so. */
 export const answerPermission = async (
-  { policy, request, agent, withdrawn, onDenied }: Permissible,
+  { policy, request, agent, withdrawn, onAllowed, onDenied }: Permissible,
   params: RequestPermissionRequest,
 ): Promise<RequestPermissionOutcome> => {
   const { answer, why } = await decidePermission(policy, params)
@@ -66,7 +68,10 @@ export const answerPermission = async (
   const said = answer === 'ask' ? await untilAnswered(request, question, withdrawn) : undefined
   // The protocol asks for this if the turn is cancelled while a request is pending.
   if (request.signal.aborted) return { outcome: 'cancelled' }
-  if (answer === 'allow' || said?.kind === 'allowed') return outcomeOf('allow', params)
+  if (answer === 'allow' || said?.kind === 'allowed') {
+    onAllowed(params.toolCall)
+    return outcomeOf('allow', params)
+  }
   if (said === undefined) onDenied(`denied: ${what} (${answer === 'ask' ? 'nobody answered' : why})`)
   return outcomeOf('reject', params)
 }

@@ -105,7 +105,10 @@ const createClient = (
     })
     .onRequest('session/request_permission', async ({ params, signal: withdrawn }) => ({
       outcome: await silence.pausedFor(() =>
-        answerPermission({ policy, request, agent: options.name, withdrawn, onDenied: reply.tool }, params),
+        answerPermission(
+          { policy, request, agent: options.name, withdrawn, onAllowed: updates.allowed, onDenied: reply.tool },
+          params,
+        ),
       ),
     }))
     .onRequest('terminal/create', async ({ params }) => {

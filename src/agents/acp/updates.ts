@@ -2,11 +2,14 @@ import { relative } from 'node:path'
 import type { PromptResponse, SessionUpdate, ToolCall, ToolCallUpdate } from '@agentclientprotocol/sdk'
 import type { AgentUsage } from '../agent.ts'
 import type { ReplyText } from '../reply.ts'
+import { toolLine, type ToolLine } from '../tool-line.ts'
 
 export type Updates = {
   /** Reports only what follows: an agent that resumes may replay its whole history first. */
   begin(): void
   handle(update: SessionUpdate): void
+  /** A call that was asked for starts now. */
+  allowed(call: ToolCallUpdate): void
   /** A tool that runs for ten minutes prints nothing. */
   toolRunning(): boolean
   usage(response: PromptResponse): AgentUsage | undefined
@@ -20,6 +23,7 @@ export type UpdatesOptions = {
 /** Turns an agent's updates into reply text and short lines about its tools. */
 export const createUpdates = ({ root, reply }: UpdatesOptions): Updates => {
   const tools = new Map<string, ToolCallUpdate>()
+  const times = new Map<string, number>()
   let live = false
   let hasText = false
   let afterTool = false
@@ -32,8 +36,16 @@ export const createUpdates = ({ root, reply }: UpdatesOptions): Updates => {
     const call: ToolCallUpdate = { ...known, ...Object.fromEntries(given), toolCallId: update.toolCallId }
     tools.set(update.toolCallId, call)
     afterTool = true
-    if (!isOver(call) || (known !== undefined && isOver(known))) return
-    reply.tool(lineOf(call, root))
+    if (known !== undefined && isOver(known)) return
+    const { started, failed } = lineOf(call, root)
+    const before = known === undefined ? undefined : lineOf(known, root).started
+    // Some agents announce a call before they know its details, and tell them in an update.
+    const announced = times.get(update.toolCallId) ?? 0
+    if (started !== before && announced < (isOver(call) ? 1 : MOST_LINES)) {
+      times.set(update.toolCallId, announced + 1)
+      reply.tool(started)
+    }
+    if (call.status === 'failed') reply.tool(failed)
   }
 
   return {
@@ -62,6 +74,7 @@ export const createUpdates = ({ root, reply }: UpdatesOptions): Updates => {
         default:
       }
     },
+    allowed: (call) => tool({ ...call, status: 'in_progress' }),
     toolRunning: () => [...tools.values()].some((call) => call.status === 'in_progress'),
     usage: (response) => {
       const tokens = tokensOf(response)
@@ -76,18 +89,25 @@ export const createUpdates = ({ root, reply }: UpdatesOptions): Updates => {
 
 const isOver = ({ status }: Pick<ToolCallUpdate, 'status'>): boolean => status === 'completed' || status === 'failed'
 
-const verbs = { edit: 'edited', delete: 'deleted', move: 'moved', read: 'read' } as const
+/** As announced, and with its details. */
+const MOST_LINES = 2
 
-const lineOf = ({ kind, title, locations, status }: ToolCallUpdate, root: string): string => {
+const verbs = {
+  edit: ['editing', 'edit'],
+  delete: ['deleting', 'delete'],
+  move: ['moving', 'move'],
+  read: ['reading', 'read'],
+} as const
+
+const lineOf = (call: ToolCallUpdate, root: string): Pick<ToolLine, 'started' | 'failed'> => {
+  const { kind, title, locations } = call
   const paths = [...new Set((locations ?? []).map(({ path }) => shortPath(path, root)))]
   const about = (title ?? 'a tool').replaceAll(/\s+/g, ' ').trim()
-  const done =
-    (kind === 'edit' || kind === 'delete' || kind === 'move' || kind === 'read') && paths.length > 0
-      ? `${verbs[kind]} ${paths.join(', ')}`
-      : kind === 'execute'
-        ? `ran ${about}`
-        : about
-  return status === 'failed' ? `failed: ${done}` : done
+  if ((kind === 'edit' || kind === 'delete' || kind === 'move' || kind === 'read') && paths.length > 0) {
+    const [doing, infinitive] = verbs[kind]
+    return toolLine(doing, infinitive, paths.join(', '))
+  }
+  return kind === 'execute' ? toolLine('running', 'run', about) : { started: about, failed: `failed: ${about}` }
 }
 
 const shortPath = (path: string, root: string): string => {

@@ -2,15 +2,16 @@
  * Claude Code. In: a request. Out: its JSON lines as events, then the reply, the session and the usage.
  */
 import type { Clock, Ids } from '../../domain/clock.ts'
-import type { ClaudePermissionMode } from '../../domain/config/agents.ts'
+import type { ClaudePermissionMode, Permissions } from '../../domain/config/agents.ts'
 import type { Agent, AgentAvailability, AgentRequest, AgentResult } from '../agent.ts'
 import { claudeArguments } from './arguments.ts'
+import { createClaudeControl } from './control.ts'
 import { type ClaudeEnding, createClaudeReader } from './events.ts'
-import { contextBlock } from '../context-block.ts'
+import { claudeMessage } from './message.ts'
 import { grantedVariables, type GrantList } from '../granted.ts'
 import { askProgram, type InstalledProgram, cacheWhenReady, versionOf } from '../installed.ts'
 import { asClause, endFailure, type Failure } from '../program-failure.ts'
-import { type ProgramEnd, runAgentProgram } from '../program.ts'
+import { type ProgramEnd, type ProgramRun, runAgentProgram } from '../program.ts'
 import { createReply } from '../reply.ts'
 import { resumable } from '../resumable.ts'
 import { notInstalled, TRY_LATER } from '../texts.ts'
@@ -20,6 +21,7 @@ export type ClaudeAgentOptions = {
   /** A program on PATH, or a path. */
   readonly command: string
   readonly permissionMode: ClaudePermissionMode
+  readonly permissions: Permissions
   readonly silenceMs: number
   readonly clock: Clock
   readonly ids: Ids
@@ -49,16 +51,27 @@ const runOnce = async (
 ): Promise<AgentResult | 'no-such-session'> => {
   const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request)
   const reader = createClaudeReader(request.directory, { reply, emit: request.emit })
-  const { permissionMode: mode, command, clock, silenceMs } = options
-  const run = {
+  const { permissionMode: mode, permissions, command, clock, silenceMs } = options
+  const { ask, session } = request
+  const control =
+    ask === undefined || permissions === 'deny' || mode === 'dontAsk'
+      ? undefined
+      : createClaudeControl({ ...request, ask })
+  const run: ProgramRun = {
     command,
-    args: claudeArguments(request, { mode, session: request.session }),
-    stdin: `${JSON.stringify(message(request, options.ids()))}\n`,
+    args: claudeArguments(request, { mode, permissions, session, asks: control !== undefined }),
+    stdin: jsonLine(await claudeMessage(request, options.ids())),
+    keepsInput: control !== undefined,
     granted,
     clock,
     silenceMs,
-    onEvent: reader.onEvent,
-    toolRunning: reader.toolRunning,
+    onEvent: (event, input) => {
+      reader.onEvent(event)
+      control?.onEvent(event, (response) => input.write(jsonLine(response)))
+      // It would wait for another message.
+      if (event['type'] === 'result') input.end()
+    },
+    toolRunning: () => reader.toolRunning() || control?.isAsking() === true,
   }
   const end = await runAgentProgram(run, request)
   const ending = reader.ending()
@@ -74,20 +87,7 @@ const runOnce = async (
   return { outcome: 'failed', text, ...failure, ...usage }
 }
 
-/**
- * The context is part of the user's message, not the system prompt: that would give data too much authority, and a
- * resumed session keeps its original system prompt, so the context of every later message would be lost.
- */
-const message = ({ prompt, context }: AgentRequest, mark: string) => ({
-  type: 'user',
-  message: {
-    role: 'user',
-    content: [...(context === undefined ? [] : [contextBlock(context, mark)]), prompt].map((text) => ({
-      type: 'text',
-      text,
-    })),
-  },
-})
+const jsonLine = (value: object): string => `${JSON.stringify(value)}\n`
 
 const isUnknownSession = (end: ProgramEnd, ending: ClaudeEnding | undefined): boolean =>
   end.how === 'ended' && end.exitCode !== 0 && /No conversation found/i.test(`${end.stderr}\n${ending?.message ?? ''}`)

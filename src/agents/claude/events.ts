@@ -49,7 +49,9 @@ export const createClaudeReader = (
       }
       const id = textOf(block['id'])
       if (block['type'] !== 'tool_use' || id === undefined) continue
-      tools.set(id, claudeToolLine(textOf(block['name']) ?? 'a tool', fieldsOf(block['input']), directory))
+      const line = claudeToolLine(textOf(block['name']) ?? 'a tool', fieldsOf(block['input']), directory)
+      tools.set(id, line)
+      reply.tool(line.started)
     }
   }
   const onResults = (message: Fields): void => {
@@ -58,7 +60,7 @@ export const createClaudeReader = (
       const line = id === undefined ? undefined : tools.get(id)
       if (id === undefined || line === undefined) continue
       tools.delete(id)
-      reply.tool(block['is_error'] === true ? line.failed : line.done)
+      if (block['is_error'] === true) reply.tool(line.failed)
     }
   }
   const onEvent = (event: ProgramEvent): void => {

@@ -1,5 +1,5 @@
 import { type Fields, textOf } from '../fields.ts'
-import { toolLine, type ToolLine, edited, firstLine, ran, displayPath } from '../tool-line.ts'
+import { toolLine, type ToolLine, displayPath, editing, firstLine, running } from '../tool-line.ts'
 
 /** Describes a Claude Code tool call in a few words. */
 export const claudeToolLine = (tool: string, input: Fields, directory: string): ToolLine => {
@@ -10,26 +10,28 @@ export const claudeToolLine = (tool: string, input: Fields, directory: string): 
     case 'Edit':
     case 'MultiEdit':
     case 'NotebookEdit':
-      return path === undefined ? used(tool) : edited([path], directory)
+      return path === undefined ? using(tool) : editing([path], directory)
     case 'Write':
-      return path === undefined ? used(tool) : toolLine('wrote', 'write', displayPath(path, directory))
+      return path === undefined ? using(tool) : toolLine('writing', 'write', displayPath(path, directory))
     case 'Read':
-      return path === undefined ? used(tool) : toolLine('read', 'read', displayPath(path, directory))
+      return path === undefined ? using(tool) : toolLine('reading', 'read', displayPath(path, directory))
     case 'Bash':
-      return command === undefined ? used(tool) : ran(command)
+      return command === undefined ? using(tool) : running(command)
     case 'Glob':
     case 'Grep':
-      return pattern === undefined ? used(tool) : toolLine('searched for', 'search for', firstLine(pattern))
+      return pattern === undefined ? using(tool) : toolLine('searching for', 'search for', firstLine(pattern))
     case 'WebFetch':
-      return toolLine('fetched', 'fetch', textOf(input['url']) ?? 'a page')
+      return toolLine('fetching', 'fetch', textOf(input['url']) ?? 'a page')
     case 'WebSearch':
-      return toolLine('searched the web for', 'search the web for', textOf(input['query']) ?? 'something')
+      return toolLine('searching the web for', 'search the web for', textOf(input['query']) ?? 'something')
+    case 'AskUserQuestion':
+      return toolLine('asking', 'ask', 'a question')
     case 'Agent':
     case 'Task':
-      return toolLine('started a subagent:', 'start a subagent:', textOf(input['description']) ?? 'work')
+      return toolLine('starting a subagent:', 'start a subagent:', textOf(input['description']) ?? 'work')
     default:
-      return used(tool)
+      return using(tool)
   }
 }
 
-const used = (tool: string): ToolLine => toolLine('used', 'use', tool)
+const using = (tool: string): ToolLine => toolLine('using', 'use', tool)

@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs'
 import type { CodexSandbox } from '../../domain/config/agents.ts'
-import type { AgentRequest } from '../agent.ts'
+import type { AgentAttachment, AgentRequest } from '../agent.ts'
+import { isImage } from '../attachments.ts'
 import type { GitPaths } from './sandbox.ts'
 
 export type CodexCall = {
@@ -9,9 +11,11 @@ export type CodexCall = {
   readonly config: readonly string[]
 }
 
+type CodexRequest = Pick<AgentRequest, 'directory' | 'session' | 'untrusted' | 'attachments'>
+
 /** Arguments of `codex exec` for one message, which goes to stdin. */
 export const codexArguments = (
-  { directory, session, untrusted }: Pick<AgentRequest, 'directory' | 'session' | 'untrusted'>,
+  { directory, session, untrusted, attachments = [] }: CodexRequest,
   { sandbox, gitPaths, config }: CodexCall,
 ): string[] => {
   const settings = [
@@ -32,9 +36,17 @@ export const codexArguments = (
     '--skip-git-repo-check',
     ...settings.flatMap((setting) => ['-c', setting]),
     ...(session === undefined ? [] : ['resume', session]),
+    ...attachments.filter(isImage).flatMap(imageOption),
     '-',
   ]
 }
+
+/**
+ * Joined, since the option takes several values and would take what follows for another image; a comma separates them.
+ * An image that is gone would fail the run.
+ */
+const imageOption = ({ path }: AgentAttachment): string[] =>
+  path.includes(',') || !existsSync(path) ? [] : [`--image=${path}`]
 
 /**
  * Ignores a stranger's AGENTS.md, skills and `.codex/` (MCP servers, hooks). Codex trusts the worktrees of a trusted

@@ -11,6 +11,7 @@ import { codexArguments } from './arguments.ts'
 import { type CodexEnding, createCodexReader } from './events.ts'
 import { chooseSandbox, findGitPaths } from './sandbox.ts'
 import { tooOld } from './version.ts'
+import { contextOf } from '../attachments.ts'
 import { contextBlock } from '../context-block.ts'
 import { grantedVariables, type GrantList } from '../granted.ts'
 import { askProgram, type InstalledProgram, cacheWhenReady, versionOf } from '../installed.ts'
@@ -97,7 +98,9 @@ const runOnce = async (parts: Parts, request: AgentRequest): Promise<AgentResult
 }
 
 /** Codex takes a single text, so the context comes first, marked as data. */
-const message = ({ prompt, context, rules }: AgentRequest, mark: string): string => {
+const message = (request: AgentRequest, mark: string): string => {
+  const { prompt, rules } = request
+  const context = contextOf(request)
   const before = [...toolRules(rules), ...(context === undefined ? [] : [contextBlock(context, mark)])]
   return before.length === 0 ? prompt : [...before, "The user's message:", prompt].join('\n\n')
 }

@@ -2,7 +2,7 @@ import type { AgentEvent, AgentUsage } from '../agent.ts'
 import { type Fields, fieldsOf, listOf, numberOf, textOf } from '../fields.ts'
 import type { ProgramEvent } from '../program.ts'
 import type { ReplyText } from '../reply.ts'
-import { toolLine, type ToolLine, edited, ran } from '../tool-line.ts'
+import { editing, running, toolLine, type ToolLine } from '../tool-line.ts'
 
 export type CodexReader = {
   readonly onEvent: (event: ProgramEvent) => void
@@ -20,10 +20,16 @@ export const createCodexReader = (
   { reply, emit }: { readonly reply: ReplyText; readonly emit: (event: AgentEvent) => void },
 ): CodexReader => {
   const runningTools = new Set<string>()
+  const shown = new Set<string>()
   let ending: CodexEnding | undefined
   const onItem = (item: Fields, completed: boolean): void => {
     const id = textOf(item['id']) ?? ''
     const line = toolLineOf(item, directory)
+    // A search is announced before its words are known.
+    if (line !== undefined && !shown.has(id) && (completed || item['query'] !== '')) {
+      shown.add(id)
+      reply.tool(line.started)
+    }
     if (line !== undefined && !completed) runningTools.add(id)
     if (!completed) return
     runningTools.delete(id)
@@ -31,7 +37,7 @@ export const createCodexReader = (
       reply.paragraph()
       reply.add(textOf(item['text']) ?? '')
     }
-    if (line !== undefined) reply.tool(worked(item) ? line.done : line.failed)
+    if (line !== undefined && !worked(item)) reply.tool(line.failed)
   }
   const onEvent = (event: ProgramEvent): void => {
     const thread = textOf(event['thread_id'])
@@ -61,16 +67,16 @@ export const createCodexReader = (
 const toolLineOf = (item: Fields, directory: string): ToolLine | undefined => {
   switch (item['type']) {
     case 'command_execution':
-      return ran(withoutShell(textOf(item['command']) ?? 'a command'))
+      return running(withoutShell(textOf(item['command']) ?? 'a command'))
     case 'file_change':
-      return edited(
+      return editing(
         listOf(item['changes']).flatMap(({ path }) => textOf(path) ?? []),
         directory,
       )
     case 'mcp_tool_call':
-      return toolLine('used', 'use', `${textOf(item['server']) ?? 'mcp'}.${textOf(item['tool']) ?? 'tool'}`)
+      return toolLine('using', 'use', `${textOf(item['server']) ?? 'mcp'}.${textOf(item['tool']) ?? 'tool'}`)
     case 'web_search':
-      return toolLine('searched the web for', 'search the web for', textOf(item['query']) ?? 'something')
+      return toolLine('searching the web for', 'search the web for', textOf(item['query']) ?? 'something')
     default:
       return undefined
   }

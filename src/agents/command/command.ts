@@ -5,6 +5,7 @@ import { withPrivateFile } from '../../process/files/private-file.ts'
 import { runVariable } from '../../process/run-mark.ts'
 import { type ProgramResult, runProgram } from '../../process/spawn.ts'
 import type { Agent, AgentRequest, AgentResult } from '../agent.ts'
+import { contextOf } from '../attachments.ts'
 import { createReply, type ReplyText } from '../reply.ts'
 import { endStrays } from '../strays.ts'
 import { CHECK_WORKTREE, exitText } from '../texts.ts'
@@ -35,7 +36,7 @@ export const createCommandAgent = (options: CommandAgentOptions): Agent => ({
     request.emit({ type: 'session', id: session })
     const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request)
     const { contextDirectory: directory, self } = options
-    const context = { directory, self, name: 'context.md', text: request.context ?? '' }
+    const context = { directory, self, name: 'context.md', text: contextOf(request) ?? '' }
     return withPrivateFile(context, async (file) => {
       try {
         const ended = await runProgram({

@@ -32,7 +32,7 @@ export type GithubOptions = {
 export const createGithubPlatform = async (
   settings: GithubSettings,
   { log, clock, secrets }: PlatformParts,
-  { timeoutMs = 15_000, paced = true, previewEveryMs = 5_000 }: GithubOptions = {},
+  { timeoutMs = 15_000, paced = true, previewEveryMs = 15_000 }: GithubOptions = {},
 ): Promise<Platform> => {
   const secret = settings.webhookSecret
   if (secret === undefined) {

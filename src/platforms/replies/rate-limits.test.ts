@@ -8,7 +8,7 @@ import { githubReplies } from '../github/reply-port.ts'
 import { slackReplies } from '../slack/reply-port.ts'
 import { telegramReplies } from '../telegram/reply-port.ts'
 import { createReplies } from './engine.ts'
-import type { Call, Mark, RateLimit, ReplyPort } from './port.ts'
+import type { Call, Mark, Pace, RateLimit, ReplyPort } from './port.ts'
 
 const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
 const unused = {} as never
@@ -46,6 +46,20 @@ test.each<[string, unknown, Call, string, string, boolean]>([
 ])('%s: one limit? %#', (_what, port, call, one, other, together) => {
   const given = port as AnyPort
   expect(unitOf(given, one, call) === unitOf(given, other, call)).toBe(together)
+})
+
+test.each<[string, unknown, string, string]>([
+  ['Slack: the workspace', slack, 'C1:1.2', 'C2:3.4'],
+  ['Telegram: the bot', telegram, '7', '8'],
+  ['Discord: the bot', discord, '1:2', '1:3'],
+])('previews of all conversations share a pace, whether posted or edited. %s', (_what, port, one, other) => {
+  const widest = (conversationId: string, call: Call): string => {
+    const given = port as AnyPort
+    let pace: Pace = given.rateLimitOf(given.placeOf(conversationId) as never, call)
+    while (pace.within !== undefined) pace = pace.within
+    return pace.name
+  }
+  expect(new Set([widest(one, 'post'), widest(one, 'edit'), widest(other, 'post'), widest(other, 'edit')]).size).toBe(1)
 })
 
 test('on Discord a limit of edits is none of posts, on Telegram it is', () => {

@@ -26,7 +26,11 @@ export const replaceFileSync = (path: string, content: string, options: WriteOpt
 }
 
 /** Creates the file. Anything already there, such as a crash leftover, is removed, never written to. */
-export const writeNewFileSync = (path: string, content: string, { mode, sync = false }: WriteOptions = {}): void => {
+export const writeNewFileSync = (
+  path: string,
+  content: string | Uint8Array,
+  { mode, sync = false }: WriteOptions = {},
+): void => {
   rmSync(path, { force: true })
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
   const file = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode ?? 0o666)

@@ -65,6 +65,10 @@ const behaviours: Record<string, (turn: Turn) => Promise<PromptResponse>> = {
   },
   hangs: async (turn) => {
     await say(turn, 'working')
+    await turn.client.notify('session/update', {
+      sessionId: turn.sessionId,
+      update: { sessionUpdate: 'tool_call', toolCallId: '1', title: 'npm test', kind: 'execute', status: 'pending' },
+    })
     process.on('SIGTERM', () => undefined)
     const script = `trap '' TERM; echo $$ >> '${trace('pids')}'; while :; do sleep 1; done`
     spawn('/bin/sh', ['-c', script], { stdio: 'ignore', detached: true })

@@ -31,7 +31,7 @@ const wire: Wire = {
       whole: JSON.stringify(body),
     }
   },
-  stream: (response, step) => {
+  stream: (response, step, offered) => {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
     const id = `resp_${randomUUID()}`
     sendEvent(response, { type: 'response.created', response: { id, status: 'in_progress', output: [] } })
@@ -40,7 +40,7 @@ const wire: Wire = {
       return
     }
     if (step.say !== undefined) message(response, step.say)
-    if (step.call !== undefined) toolCall(response, step.call)
+    if (step.call !== undefined) toolCall(response, step.call, offered)
     const usage = {
       input_tokens: 100,
       input_tokens_details: { cached_tokens: 0 },
@@ -79,13 +79,23 @@ const message = (response: ServerResponse, text: string, open = false): void => 
   })
 }
 
-/** The newer models have one tool that runs JavaScript, and in it all the others. */
-const toolCall = (response: ServerResponse, { tool, input }: Call): void => {
+/**
+ * The newer models have one tool that runs JavaScript, and in it all the others. Codex before that offers functions
+ * (Responses API, "Function calling").
+ */
+const toolCall = (response: ServerResponse, { tool, input }: Call, offered: readonly string[]): void => {
+  const call_id = `call_${randomUUID().replaceAll('-', '')}`
+  if (!offered.includes('exec')) {
+    const called = { id: `fc_${randomUUID()}`, type: 'function_call', call_id, name: tool }
+    const item = { ...called, status: 'completed', arguments: JSON.stringify(input) }
+    sendEvent(response, { type: 'response.output_item.done', output_index: 1, item })
+    return
+  }
   const item = {
     id: `ctc_${randomUUID()}`,
     type: 'custom_tool_call',
     status: 'completed',
-    call_id: `call_${randomUUID().replaceAll('-', '')}`,
+    call_id,
     name: 'exec',
     input: `text(await tools.${tool}(${JSON.stringify(tool === 'apply_patch' ? input['patch'] : input)}))`,
   }

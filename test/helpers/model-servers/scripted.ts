@@ -38,7 +38,12 @@ export type Wire = {
   readonly path: RegExp
   /** Undefined for a request on the side. */
   readonly read: (body: unknown) => Asked | undefined
-  readonly stream: (response: ServerResponse, step: Exclude<Step, { readonly status: number }>) => void
+  /** `offered`: the tools of the request. */
+  readonly stream: (
+    response: ServerResponse,
+    step: Exclude<Step, { readonly status: number }>,
+    offered: readonly string[],
+  ) => void
   readonly refuse: (response: ServerResponse, step: Extract<Step, { readonly status: number }>) => void
 }
 
@@ -57,7 +62,7 @@ export const startModelServer = async (wire: Wire, script: Script): Promise<Mode
     if (main !== undefined) asked.push(main)
     const step = main === undefined ? { say: 'ok' } : script(main)
     if ('status' in step) wire.refuse(response, step)
-    else wire.stream(response, step)
+    else wire.stream(response, step, main?.tools ?? [])
   }
   // A program that was ended in the middle of its question needs no answer.
   const server = createServer((request, response) => void answer(request, response).catch(() => response.destroy()))

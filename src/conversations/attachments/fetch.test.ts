@@ -1,0 +1,220 @@
+import { lstatSync, readdirSync, readFileSync, symlinkSync, rmSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { AppError } from '../../domain/errors.ts'
+import type { MessageAttachment } from '../../domain/message.ts'
+import { createLogger } from '../../process/log.ts'
+import { deleteTree } from '../../process/files/delete-tree.ts'
+import { type FetchedAttachments, forgetAttachments } from '../../runs/attachments/directory.ts'
+import type { ConversationsContext } from '../context.ts'
+import type { Delivery } from '../outbox/delivery.ts'
+import { fetchAttachments, MAX_FILE_BYTES } from './fetch.ts'
+import { notFetchedNotice } from './texts.ts'
+
+const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
+const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
+
+let home = ''
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'attachments-'))
+})
+afterEach(() => deleteTree(home))
+
+type Content = Uint8Array | string | Error | (() => AsyncIterable<Uint8Array>)
+
+const asked: string[] = []
+const fetched = (
+  contents: Readonly<Record<string, Content>>,
+  more: { readonly bytes?: number; readonly signal?: AbortSignal; readonly unable?: true } = {},
+): Promise<FetchedAttachments> => {
+  asked.length = 0
+  const delivery: Pick<Delivery, 'fetchAttachment'> =
+    more.unable === true
+      ? {}
+      : {
+          fetchAttachment: async ({ reference }) => {
+            asked.push(reference)
+            const content = contents[reference]
+            if (content instanceof Error) throw content
+            return typeof content === 'function' ? content() : chunksOf(Buffer.from(content ?? ''))
+          },
+        }
+  const attachments = Object.keys(contents).map((name): MessageAttachment => ({
+    name,
+    reference: name,
+    mediaType: 'image/png',
+    ...more,
+  }))
+  const context = {
+    deliveries: new Map([['chat', delivery]]),
+    isolation: { home, log },
+    redact: (text: string) => text.replaceAll('s3cret', '***'),
+  } as unknown as ConversationsContext
+  const message = { id: 'm-1', platform: 'chat', details: { attachments } }
+  return fetchAttachments(context, message, more.signal ?? new AbortController().signal)
+}
+
+const chunksOf = async function* (content: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < content.length; at += 65_536) yield content.subarray(at, at + 65_536)
+}
+
+const zip = Buffer.from('504b0304140000000800', 'hex')
+
+test('files are stored outside every worktree for us alone, and recognised by their content', async () => {
+  const { files, notFetched } = await fetched({
+    'shot.jpg': png,
+    'notes.md': 'ä note\n',
+    'paper.pdf': '%PDF-1.7\n…',
+    'log.png': 'plain text',
+    'windows.log': Buffer.from('\ufeffhello', 'utf16le'),
+  })
+  expect(notFetched).toEqual([])
+  expect(files.map(({ path, name, mediaType }) => [basename(path), name, mediaType])).toEqual([
+    ['shot.jpg.png', 'shot.jpg', 'image/png'],
+    ['notes.md', 'notes.md', 'text/plain'],
+    ['paper.pdf', 'paper.pdf', 'application/pdf'],
+    ['log.png.txt', 'log.png', 'text/plain'],
+    ['windows.log', 'windows.log', 'text/plain'],
+  ])
+  const directory = join(home, 'attachments', 'm-1')
+  expect(lstatSync(directory).mode & 0o777).toBe(0o700)
+  for (const { path, bytes } of files) {
+    expect(path.startsWith(`${directory}/`)).toBe(true)
+    expect(lstatSync(path)).toMatchObject({ size: bytes })
+    expect(lstatSync(path).mode & 0o777).toBe(0o600)
+  }
+  expect(readFileSync(files[0]?.path ?? '')).toEqual(png)
+})
+
+test('names from a sender leave the directory by no means, and hide or overwrite nothing', async () => {
+  const names = [
+    '../../../etc/passwd',
+    '.bashrc',
+    '-rf',
+    'a/b\\c\0d.txt',
+    'A.txt',
+    'a.txt',
+    '',
+    '...',
+    `${'漢'.repeat(300)}.txt`,
+    '$(id).txt',
+  ]
+  const { files } = await fetched(Object.fromEntries(names.map((name) => [name, 'x'])))
+  const stored = files.map(({ path }) => basename(path))
+  expect(stored).toEqual([
+    'etc_passwd.txt',
+    'bashrc.txt',
+    'rf.txt',
+    'a_b_c_d.txt',
+    'A.txt',
+    'a-2.txt',
+    'file.txt',
+    'file-2.txt',
+    `${'漢'.repeat(33)}.txt`,
+    'id_.txt',
+  ])
+  expect(readdirSync(join(home, 'attachments', 'm-1')).toSorted()).toEqual(stored.toSorted())
+})
+
+test('what is not passed on is named with the reason, and the rest is', async () => {
+  const { files, notFetched } = await fetched({
+    'a.zip': Buffer.concat([zip, Buffer.alloc(10_000)]),
+    'gone.txt': new AppError('remote-unreachable', 'the app lacks the scope files:read, s3cret'),
+    'odd.txt': new Error('https://service.test/file?token=abc'),
+    'fine.txt': 'x',
+  })
+  expect(files.map(({ name }) => name)).toEqual(['fine.txt'])
+  expect(notFetchedNotice(notFetched)).toBe(
+    "Not passed to the agent: `a.zip` (only images (PNG, JPEG, GIF, WebP), text and PDF are), `gone.txt` (the app lacks the scope files:read, ***), `odd.txt` (the service didn't provide it).",
+  )
+})
+
+test('a file that is said to be too large is not asked for, and one that is stops at the limit', async () => {
+  const said = await fetched({ 'a.txt': 'x' }, { bytes: MAX_FILE_BYTES + 1 })
+  expect(asked).toEqual([])
+  expect(said.notFetched).toEqual([{ name: 'a.txt', why: { kind: 'too-large' } }])
+  rmSync(join(home, 'attachments'), { recursive: true })
+  let sent = 0
+  const endless = async function* (): AsyncGenerator<Uint8Array> {
+    for (;;) {
+      sent += 1
+      yield Buffer.alloc(1024 * 1024, 'x')
+    }
+  }
+  const real = await fetched({ 'a.txt': endless })
+  expect(real.notFetched).toEqual([{ name: 'a.txt', why: { kind: 'too-large' } }])
+  expect(sent).toBe(21)
+})
+
+test('the download of a kind that is not taken stops at its beginning', async () => {
+  let sent = 0
+  const film = async function* (): AsyncGenerator<Uint8Array> {
+    for (; sent < 20; sent++) yield Buffer.alloc(65_536)
+  }
+  expect((await fetched({ 'film.png': film })).notFetched).toMatchObject([{ why: { kind: 'kind-not-taken' } }])
+  expect(sent).toBeLessThan(2)
+})
+
+test('a message may have ten files and 50 MB', async () => {
+  const many = Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`${n}.txt`, 'x']))
+  expect((await fetched(many)).notFetched).toEqual(
+    ['10.txt', '11.txt'].map((name) => ({ name, why: { kind: 'too-many' } })),
+  )
+  rmSync(join(home, 'attachments'), { recursive: true })
+  const large = Buffer.alloc(19 * 1024 * 1024, 'x')
+  const { files, notFetched } = await fetched({ 'a.txt': large, 'b.txt': large, 'c.txt': large, 'd.txt': 'x' })
+  expect(files.map(({ name }) => name)).toEqual(['a.txt', 'b.txt', 'd.txt'])
+  expect(notFetched).toEqual([{ name: 'c.txt', why: { kind: 'message-too-large' } }])
+})
+
+test('a platform that cannot fetch files says so', async () => {
+  expect((await fetched({ 'a.txt': 'x' }, { unable: true })).notFetched).toMatchObject([
+    { why: { kind: 'unsupported' } },
+  ])
+})
+
+test('a rerun finds what was fetched, and fetches again what an interrupted attempt left or an agent changed', async () => {
+  const contents = { 'a.txt': 'first', 'b.zip': zip }
+  const first = await fetched(contents)
+  expect(await fetched(contents)).toEqual(first)
+  expect(asked).toEqual([])
+  const record = join(home, 'attachments', 'm-1.json')
+  const [file] = first.files
+  const forged = [
+    '{}',
+    'x'.repeat(10),
+    JSON.stringify({ files: [{ ...file, path: '/etc/hostname' }], notFetched: [] }),
+    JSON.stringify({ files: [{ ...file, path: join(home, 'attachments', 'm-1', '..', 'm-1.json') }], notFetched: [] }),
+  ]
+  for (const text of forged) {
+    writeFileSync(record, text)
+    expect(await fetched(contents)).toEqual(first)
+    expect(asked).toEqual(['a.txt', 'b.zip'])
+  }
+  rmSync(file?.path ?? '')
+  symlinkSync('/etc/hostname', file?.path ?? '')
+  await fetched(contents)
+  expect(asked).toEqual(['a.txt', 'b.zip'])
+  expect(readFileSync(file?.path ?? '', 'utf8')).toBe('first')
+})
+
+test('/stop does not wait for a service that hangs', async () => {
+  const stop = new AbortController()
+  const hangs = (): AsyncIterable<Uint8Array> => ({
+    [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }),
+  })
+  const fetching = fetched({ 'a.txt': hangs }, { signal: stop.signal })
+  await expect.poll(() => asked).toEqual(['a.txt'])
+  stop.abort('stop')
+  await expect(fetching).rejects.toBe('stop')
+})
+
+test('files go with their message', async () => {
+  await fetched({ 'a.txt': 'x' })
+  expect(await forgetAttachments(home, async () => true)).toBe(0)
+  expect(readdirSync(join(home, 'attachments'))).toHaveLength(2)
+  expect(await forgetAttachments(home, async () => false)).toBe(1)
+  expect(readdirSync(join(home, 'attachments'))).toEqual([])
+  expect(await forgetAttachments(join(home, 'nowhere'), async () => false)).toBe(0)
+})

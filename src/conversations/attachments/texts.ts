@@ -1,0 +1,33 @@
+import { code, plain } from '../../commands/views/view.ts'
+import type { NotFetched } from '../../runs/attachments/directory.ts'
+import { MAX_FILE_BYTES, MAX_FILES, MAX_MESSAGE_BYTES } from './fetch.ts'
+
+/** In the thread. */
+export const notFetchedNotice = (files: readonly NotFetched[]): string =>
+  `Not passed to the agent: ${files.map((one) => `${code(one.name, { chat: true, paint: plain })} (${whyNotFetched(one)})`).join(', ')}.`
+
+/** For the agent. */
+export const notFetchedContext = (files: readonly NotFetched[]): string =>
+  [
+    "Files that the user sent with the message and that you don't have:",
+    ...files.map((one) => `- ${JSON.stringify(one.name)}: ${whyNotFetched(one)}`),
+  ].join('\n')
+
+const whyNotFetched = ({ why }: NotFetched): string => {
+  switch (why.kind) {
+    case 'too-large':
+      return `larger than ${megabytes(MAX_FILE_BYTES)}`
+    case 'message-too-large':
+      return `the files of a message may have ${megabytes(MAX_MESSAGE_BYTES)} together`
+    case 'too-many':
+      return `a message may have ${MAX_FILES} files`
+    case 'kind-not-taken':
+      return 'only images (PNG, JPEG, GIF, WebP), text and PDF are'
+    case 'unsupported':
+      return "Coppice can't fetch files here"
+    case 'failed':
+      return why.problem.replaceAll(/\s+/g, ' ')
+  }
+}
+
+const megabytes = (bytes: number): string => `${bytes / 1024 / 1024} MB`
