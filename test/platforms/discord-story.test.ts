@@ -232,12 +232,14 @@ describe('what is written while the server is down', () => {
       method === 'GET' && path === `/channels/${direct}/messages` ? { how: 'error', status: 500 } : undefined
     await start()
     await until('it was tried', async () => platform.status?.().lastError)
+    discord.say('@coppice live')
+    await heard(3)
     // Another process, which begins where the first one was.
     await platform.stop()
     discord.gateway.expire()
     discord.rest.fail = () => undefined
     await start()
-    await heard(3)
-    expect(texts()).toEqual(['one', 'hello', 'in private'])
+    await heard(4)
+    expect(texts()).toEqual(['one', 'hello', 'live', 'in private'])
   })
 })
