@@ -173,20 +173,33 @@ test('Discord: the token, and whether it may read what is written', async () => 
   answers = {
     '/v10/users/@me': { body: { username: 'coppice' } },
     '/v10/applications/@me': { body: { flags: 1 << 19 } },
+    '/v10/users/@me/guilds': { body: [{ name: 'Team', permissions: '8' }] },
   }
   const given = { botToken: 'abc', allowedUsers: ['123456789012345678'] }
   expect(lines(await check('discord', given))).toEqual([
     'pass bot token: is coppice',
     'pass message content: can be read',
+    'pass permissions: complete in 1 server',
     'pass allowed users: 123456789012345678',
   ])
   expect(asked[0]?.authorization).toBe('Bot abc')
-  answers = { '/v10/users/@me': { status: 401, body: {} }, '/v10/applications/@me': { body: { flags: 1 } } }
+  // View Channels, Send Messages, Read Message History, Create Public Threads; and one that isn't used.
+  const permissions = String((1n << 10n) | (1n << 11n) | (1n << 16n) | (1n << 35n) | (1n << 20n))
+  answers = {
+    '/v10/users/@me': { status: 401, body: {} },
+    '/v10/applications/@me': { body: { flags: 1 } },
+    '/v10/users/@me/guilds': {
+      body: [{ name: 'Team', permissions }, { name: 'Odd' }, { name: 'Fine', permissions: '8' }],
+    },
+  }
   expect(lines(await check('discord', { botToken: 'abc', allowedUsers: ['*'] }))).toEqual([
     'fail bot token: answered 401',
     "fail message content: can't be read",
+    'fail permissions: Team lacks Send Messages in Threads, Add Reactions; Odd lacks View Channels, Send Messages, Create Public Threads, Send Messages in Threads, Read Message History, Add Reactions',
     'pass allowed users: everybody',
   ])
+  answers = { ...answers, '/v10/users/@me/guilds': { body: [] } }
+  expect(lines(await check('discord', given))[2]).toBe('fail permissions: the bot is in no server')
 })
 
 test('Telegram: the token, what it sees in groups, and how updates arrive', async () => {

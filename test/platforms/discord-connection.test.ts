@@ -6,6 +6,7 @@ import { createLogger } from '../../src/process/log.ts'
 import { inboxOf } from '../helpers/inbox.ts'
 import { type DiscordDouble, startDiscord } from '../helpers/discord-double/double.ts'
 import { alice } from '../helpers/discord-double/state.ts'
+import { memoryForTest } from '../helpers/platform-memory.ts'
 import { until } from '../helpers/server-process.ts'
 
 /* The gateway as it really is: it breaks, asks to come again, forgets the session, and refuses. */
@@ -25,7 +26,7 @@ const make = async (settings: Record<string, unknown> = {}, pace: Partial<Pace> 
   const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl, ...settings }
   platform = await createDiscordPlatform(
     own,
-    { log, clock: Date.now, ids: randomUUID },
+    { log, clock: Date.now, ids: randomUUID, memory: memoryForTest() },
     { requestTimeoutMs: 2_000, ...pace },
   )
 }

@@ -10,6 +10,7 @@ import { createLogger } from '../../src/process/log.ts'
 import { type DiscordDouble, startDiscord } from '../helpers/discord-double/double.ts'
 import type { Failing } from '../helpers/discord-double/rest.ts'
 import { alice } from '../helpers/discord-double/state.ts'
+import { memoryForTest } from '../helpers/platform-memory.ts'
 import { until } from '../helpers/server-process.ts'
 import { openTestStore, type TestStore } from '../helpers/store.ts'
 
@@ -26,7 +27,7 @@ beforeEach(async () => {
   const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl }
   platform = await createDiscordPlatform(
     own,
-    { log, clock: () => Date.now() + ahead, ids: randomUUID },
+    { log, clock: () => Date.now() + ahead, ids: randomUUID, memory: memoryForTest() },
     { requestTimeoutMs: 1_500, previewEveryMs: 20 },
   )
 })

@@ -8,6 +8,7 @@ import { createLogger } from '../../src/process/log.ts'
 import { type DiscordDouble, startDiscord } from '../helpers/discord-double/double.ts'
 import { inboxOf, type Received } from '../helpers/inbox.ts'
 import { alice, mallory, self } from '../helpers/discord-double/state.ts'
+import { memoryForTest } from '../helpers/platform-memory.ts'
 import { until } from '../helpers/server-process.ts'
 
 /* discord.js over real HTTP and a real WebSocket to a Discord on loopback. */
@@ -28,7 +29,7 @@ const make = (settings: Record<string, unknown> = {}, pace: Partial<Pace> = {}):
   const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl, ...settings }
   return createDiscordPlatform(
     own,
-    { log, clock: Date.now, ids: randomUUID },
+    { log, clock: Date.now, ids: randomUUID, memory: memoryForTest() },
     { requestTimeoutMs: 2_000, previewEveryMs: 20, ...pace },
   )
 }
@@ -208,14 +209,17 @@ describe('commands', () => {
     expect(received[1]?.details.channelId).toBe(discord.general.id)
   })
 
-  test('of somebody who is not an allowed user are ignored', async () => {
+  test('of somebody who is not an allowed user are ignored, and they alone are told, once a day', async () => {
     await start()
+    discord.command('status', { by: mallory })
     discord.command('status', { by: mallory })
     discord.command('stop')
     await arrived(1)
     expect(received.map(({ text }) => text)).toEqual(['/stop'])
-    await until('it is acknowledged', async () => discord.state.callbacks[0])
-    expect(discord.state.callbacks).toHaveLength(1)
+    await until('both are answered', async () => discord.state.callbacks[1])
+    const told = discord.state.callbacks.filter(({ whispered }) => whispered)
+    expect(told).toEqual([expect.objectContaining({ content: expect.stringContaining(`user ID, ${mallory.id}`) })])
+    expect(discord.state.callbacks).toHaveLength(2)
   })
 
   test('that take a while are acknowledged in time and confirmed later', async () => {

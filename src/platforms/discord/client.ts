@@ -1,4 +1,6 @@
 import {
+  type APIActionRowComponent,
+  type APIButtonComponent,
   type APIMessage,
   type APIThreadChannel,
   type ChannelType,
@@ -17,10 +19,12 @@ export type DiscordApi = {
   channel(id: string): Promise<ChannelKind>
   message(channel: string, id: string): Promise<APIMessage>
   /** Newest first, as Discord returns them. */
-  messages(channel: string, options: { readonly limit: number; readonly before?: string }): Promise<APIMessage[]>
+  messages(channel: string, options: MessagesOptions): Promise<APIMessage[]>
   /** With a nonce used in the last minutes, returns that message instead of posting a new one. */
-  post(channel: string, content: string, how: { readonly nonce: string; readonly replyTo?: string }): Promise<string>
-  edit(channel: string, id: string, content: string): Promise<void>
+  post(channel: string, content: string, how: PostOptions): Promise<string>
+  edit(channel: string, id: string, content: string, components: readonly ButtonRow[]): Promise<void>
+  setComponents(channel: string, id: string, components: readonly ButtonRow[]): Promise<void>
+  react(channel: string, id: string, emoji: string): Promise<void>
   remove(channel: string, id: string): Promise<void>
   startThread(parent: string, message: string, name: string): Promise<void>
   typing(channel: string): Promise<void>
@@ -28,7 +32,24 @@ export type DiscordApi = {
   /** Acknowledges a command; without content: as taking a while. */
   acknowledge(interaction: Interaction, content: string | undefined): Promise<void>
   editAcknowledgement(interaction: Interaction, content: string): Promise<void>
+  /** Acknowledges a press without showing anything. */
+  acknowledgePress(interaction: Interaction): Promise<void>
+  /** Acknowledges an interaction with a message that only its author sees. */
+  whisper(interaction: Interaction, content: string): Promise<void>
+  /** The same, once it is acknowledged. */
+  whisperLater(interaction: Interaction, content: string): Promise<void>
 }
+
+/** `after`: the oldest ones after that message. */
+export type MessagesOptions = { readonly limit: number; readonly before?: string; readonly after?: string }
+
+export type PostOptions = {
+  readonly nonce: string
+  readonly replyTo?: string | undefined
+  readonly components?: readonly ButtonRow[]
+}
+
+export type ButtonRow = APIActionRowComponent<APIButtonComponent>
 
 export type Interaction = { readonly id: string; readonly token: string; readonly application_id: string }
 
@@ -52,24 +73,32 @@ export const createDiscordApi = (token: string, options: Partial<RESTOptions>): 
   return {
     self: async () => (self ??= ((await asBot().get(Routes.user())) as { id: string }).id),
     channel: async (id) => {
-      const { type, parent_id } = (await asBot().get(Routes.channel(id))) as Pick<APIThreadChannel, 'parent_id'> & {
-        type: ChannelType
-      }
-      return { type, parentId: parent_id ?? undefined }
+      const { type, parent_id, guild_id } = (await asBot().get(Routes.channel(id))) as Pick<
+        APIThreadChannel,
+        'parent_id' | 'guild_id'
+      > & { type: ChannelType }
+      return { type, parentId: parent_id ?? undefined, guildId: guild_id }
     },
     message: async (channel, id) => (await asBot().get(Routes.channelMessage(channel, id))) as APIMessage,
-    messages: async (channel, { limit, before }) => {
-      const query = new URLSearchParams({ limit: String(limit), ...(before !== undefined && { before }) })
+    messages: async (channel, { limit, ...range }) => {
+      const query = new URLSearchParams({ limit: String(limit), ...range })
       return (await asBot().get(Routes.channelMessages(channel), { query })) as APIMessage[]
     },
-    post: async (channel, content, { nonce, replyTo }) => {
+    post: async (channel, content, { nonce, replyTo, components = [] }) => {
       const reference =
         replyTo === undefined ? {} : { message_reference: { message_id: replyTo, fail_if_not_exists: false } }
-      const body = { ...messageBody(content), ...reference, nonce, enforce_nonce: true }
+      const buttons = components.length === 0 ? {} : { components }
+      const body = { ...messageBody(content), ...reference, ...buttons, nonce, enforce_nonce: true }
       return ((await asBot().post(Routes.channelMessages(channel), { body })) as APIMessage).id
     },
-    edit: async (channel, id, content) => {
-      await asBot().patch(Routes.channelMessage(channel, id), { body: messageBody(content) })
+    edit: async (channel, id, content, components) => {
+      await asBot().patch(Routes.channelMessage(channel, id), { body: { ...messageBody(content), components } })
+    },
+    setComponents: async (channel, id, components) => {
+      await asBot().patch(Routes.channelMessage(channel, id), { body: { components } })
+    },
+    react: async (channel, id, emoji) => {
+      await asBot().put(Routes.channelMessageOwnReaction(channel, id, encodeURIComponent(emoji)))
     },
     remove: async (channel, id) => {
       await asBot().delete(Routes.channelMessage(channel, id))
@@ -93,6 +122,17 @@ export const createDiscordApi = (token: string, options: Partial<RESTOptions>): 
     editAcknowledgement: async ({ application_id, token: own }, content) => {
       await rest.patch(Routes.webhookMessage(application_id, own), { body: messageBody(content), auth: false })
     },
+    acknowledgePress: async ({ id, token: own }) => {
+      const body = { type: InteractionResponseType.DeferredMessageUpdate }
+      await rest.post(Routes.interactionCallback(id, own), { body, auth: false })
+    },
+    whisper: async ({ id, token: own }, content) => {
+      const body = { type: InteractionResponseType.ChannelMessageWithSource, data: whispered(content) }
+      await rest.post(Routes.interactionCallback(id, own), { body, auth: false })
+    },
+    whisperLater: async ({ application_id, token: own }, content) => {
+      await rest.post(Routes.webhook(application_id, own), { body: whispered(content), auth: false })
+    },
   }
 }
 
@@ -101,4 +141,9 @@ const messageBody = (content: string) => ({
   content,
   allowed_mentions: { parse: [] },
   flags: MessageFlags.SuppressEmbeds,
+})
+
+const whispered = (content: string) => ({
+  ...messageBody(content),
+  flags: MessageFlags.SuppressEmbeds | MessageFlags.Ephemeral,
 })

@@ -1,6 +1,7 @@
 import type { PlatformDescriptor } from '../descriptor.ts'
 import { checkDiscord } from './check.ts'
 import { threadIdOf } from './conversation-id.ts'
+import { usedPermissions } from './permissions.ts'
 import { discordSettings } from './settings.ts'
 
 export const discord: PlatformDescriptor<typeof discordSettings> = {
@@ -10,7 +11,7 @@ export const discord: PlatformDescriptor<typeof discordSettings> = {
     steps: [
       'Open https://discord.com/developers/applications → New Application → Bot.',
       'On the Bot page: Reset Token and copy it; turn on Message Content Intent.',
-      'OAuth2 → URL Generator: scopes bot and applications.commands; permissions View Channels, Send Messages, Create Public Threads, Send Messages in Threads, Read Message History. Open the generated URL and add the bot to your server.',
+      `OAuth2 → URL Generator: scopes bot and applications.commands; permissions ${usedPermissions.join(', ')}. Open the generated URL and add the bot to your server.`,
       'Allowed users: turn on Developer Mode (Settings → Advanced), then right-click a user → Copy User ID.',
       'Mention the bot: @coppice fix this.',
     ],

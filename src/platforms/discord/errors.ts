@@ -5,6 +5,8 @@ import { DeliveryError } from '../../conversations/outbox/delivery.ts'
 export const errorCodes = {
   unknownChannel: 10_003,
   unknownMessage: 10_008,
+  missingAccess: 50_001,
+  missingPermissions: 50_013,
   threadExists: 160_004,
 } as const
 

@@ -2,6 +2,7 @@ import { backoff } from '../../domain/backoff.ts'
 import {
   type APIInteraction,
   Client,
+  CloseCodes,
   DiscordAPIError,
   DiscordjsError,
   DiscordjsErrorCodes,
@@ -13,7 +14,9 @@ import {
   type GatewayThreadDeleteDispatchData,
   Options,
   type RESTOptions,
+  type SessionInfo,
   SimpleShardingStrategy,
+  Status,
 } from 'discord.js'
 import { AppError } from '../../domain/errors.ts'
 import type { Logger } from '../../process/log.ts'
@@ -25,13 +28,21 @@ export type Gateway = {
   readonly started: Promise<void>
   /** What is known about a channel without a request. */
   channel(id: string): ChannelKind | undefined
+  /** With it, a later connection receives what comes after its last event; undefined: there is none. */
+  session(): GatewaySession | undefined
+  /** Discord keeps the session for some minutes. */
   close(): Promise<void>
 }
+
+export type GatewaySession = Omit<SessionInfo, 'shardId'>
 
 export type GatewayParts = {
   readonly token: string
   readonly rest: Partial<RESTOptions>
   readonly log: Logger
+  /** Another process's session, to be resumed. */
+  readonly session: GatewaySession | undefined
+  /** A new session: what was written before it must be read. */
   readonly onReady: (self: string, application: string) => void
   readonly onMessage: (message: CreatedMessage) => void
   readonly onInteraction: (interaction: APIInteraction) => void
@@ -55,6 +66,7 @@ export const openGateway = (parts: GatewayParts): Gateway => {
   // The opener may stop waiting; the problem is then in the status.
   first.promise.catch(() => undefined)
   let isOpen = true
+  const sessions: Sessions = { current: parts.session, managers: new Set() }
   let client: Client | undefined
   let timer: NodeJS.Timeout | undefined
   const giveUp = (problem: AppError): void => {
@@ -63,7 +75,7 @@ export const openGateway = (parts: GatewayParts): Gateway => {
   }
   const connect = async (attempt: number): Promise<void> => {
     const fatal: { problem?: AppError } = {}
-    client = listeningClient(parts, () => isOpen, {
+    client = listeningClient(parts, sessions, () => isOpen, {
       ready: first.resolve,
       fatal: (problem) => {
         fatal.problem = problem
@@ -91,16 +103,24 @@ export const openGateway = (parts: GatewayParts): Gateway => {
     channel: (id) => {
       const found = client?.channels.cache.get(id)
       if (found === undefined) return undefined
-      return { type: found.type, parentId: found.isThread() ? (found.parentId ?? undefined) : undefined }
+      const parentId = found.isThread() ? (found.parentId ?? undefined) : undefined
+      return { type: found.type, parentId, guildId: 'guildId' in found ? (found.guildId ?? undefined) : undefined }
     },
+    session: () => sessions.current,
     close: async () => {
       isOpen = false
       clearTimeout(timer)
-      const closing = client?.destroy()
+      const closing = closeResumable(sessions, client)
       // The SDK waits half a minute for a close frame that a broken connection won't bring.
       await Promise.race([closing, new Promise((resolve) => setTimeout(resolve, MAX_CLOSE_MS).unref())])
     },
   }
+}
+
+/** Code 1000, which the SDK sends, would end the session (Discord's documentation, "Disconnecting"). */
+const closeResumable = async ({ managers }: Sessions, client: Client | undefined): Promise<void> => {
+  for (const manager of managers) await manager.destroy({ code: CloseCodes.Resuming })
+  await client?.destroy()
 }
 
 const FIRST_PAUSE_MS = 1_000
@@ -115,16 +135,29 @@ type GatewayEvents = {
   [GatewayDispatchEvents.ThreadDelete]: GatewayThreadDeleteDispatchData
 }
 
+type Manager = ConstructorParameters<typeof SimpleShardingStrategy>[0]
+
+type Sessions = { current: GatewaySession | undefined; readonly managers: Set<Manager> }
+
 type Outcome = { readonly ready: () => void; readonly fatal: (problem: AppError) => void }
 
-const listeningClient = (parts: GatewayParts, isOpen: () => boolean, { ready, fatal }: Outcome): Client => {
+const listeningClient = (
+  parts: GatewayParts,
+  sessions: Sessions,
+  isOpen: () => boolean,
+  { ready, fatal }: Outcome,
+): Client => {
   const { log, onState } = parts
   const client = new Client({
     intents: INTENTS,
     rest: parts.rest,
     makeCache: Options.cacheWithLimits(cacheLimits),
     ws: {
-      buildStrategy: (manager) => new SimpleShardingStrategy(withErrorsCaught(withoutReconnect(manager, isOpen), log)),
+      buildStrategy: (manager) => {
+        sessions.managers.add(manager)
+        withSessions(manager, sessions, isOpen)
+        return new SimpleShardingStrategy(withErrorsCaught(withoutReconnect(manager, isOpen), log))
+      },
     },
   })
   const on = <E extends keyof GatewayEvents>(event: E, listener: (data: GatewayEvents[E]) => void): void => {
@@ -137,7 +170,12 @@ const listeningClient = (parts: GatewayParts, isOpen: () => boolean, { ready, fa
     parts.onReady(user.id, application.id)
     ready()
   })
-  on(GatewayDispatchEvents.Resumed, () => onState('connected'))
+  on(GatewayDispatchEvents.Resumed, () => {
+    // Another process's session has no READY, which the SDK waits for; until then it keeps every event.
+    client.ws.status = Status.Ready
+    onState('connected')
+    ready()
+  })
   on(GatewayDispatchEvents.MessageCreate, parts.onMessage)
   on(GatewayDispatchEvents.InteractionCreate, parts.onInteraction)
   on(GatewayDispatchEvents.ThreadDelete, parts.onThreadDelete)
@@ -161,8 +199,6 @@ const cacheLimits = {
   ThreadMemberManager: 0,
 }
 
-type Manager = ConstructorParameters<typeof SimpleShardingStrategy>[0]
-
 /**
  * A connection that is reconnecting during shutdown would come back half a second later: the SDK forgets it without
  * ending it. It asks for its session first, so that request is left pending.
@@ -172,6 +208,26 @@ const withoutReconnect = (manager: Manager, isOpen: () => boolean): Manager => {
   const retrieve = options.retrieveSessionInfo.bind(options)
   options.retrieveSessionInfo = (shardId) => (isOpen() ? retrieve(shardId) : new Promise<never>(() => undefined))
   return manager
+}
+
+/** Keeps the session where it outlives the SDK's client, which begins with the one of another process. */
+const withSessions = ({ options }: Manager, sessions: Sessions, isOpen: () => boolean): void => {
+  const retrieve = options.retrieveSessionInfo.bind(options)
+  const update = options.updateSessionInfo.bind(options)
+  let stored = sessions.current
+  options.updateSessionInfo = async (shardId, session) => {
+    await update(shardId, session)
+    stored = undefined
+    // When we close, the SDK forgets it; Discord doesn't.
+    if (isOpen()) sessions.current = session ?? undefined
+  }
+  options.retrieveSessionInfo = async (shardId) => {
+    const known = await retrieve(shardId)
+    if (known !== null || stored === undefined) return known
+    const session = { ...stored, shardId }
+    await options.updateSessionInfo(shardId, session)
+    return session
+  }
 }
 
 /** The SDK catches nothing: an unreadable event (a new or missing field) would end the process. */

@@ -1,4 +1,4 @@
-import { type APIMessage, ChannelType, MessageType } from 'discord.js'
+import { type APIAttachment, type APIMessage, ChannelType, MessageType } from 'discord.js'
 import { withoutInvisible } from '../visible.ts'
 import { conversationIdOf } from './conversation-id.ts'
 import { mentions, withNames, withoutLeadingMention } from './text.ts'
@@ -15,6 +15,7 @@ export type DiscordMessage = {
   readonly threadName: string | undefined
   /** The message it replies to. */
   readonly repliesTo: Pick<APIMessage, 'id' | 'author' | 'content' | 'mentions'> | undefined
+  readonly files: readonly APIAttachment[]
 }
 
 export type Parsed = { readonly message: DiscordMessage } | { readonly ignored: string }
@@ -23,7 +24,12 @@ export type Parsed = { readonly message: DiscordMessage } | { readonly ignored: 
 export type CreatedMessage = APIMessage & { readonly guild_id?: string }
 
 /** The relevant part of a channel. Where this is undefined, it's a direct message. */
-export type ChannelKind = { readonly type: ChannelType; readonly parentId: string | undefined }
+export type ChannelKind = {
+  readonly type: ChannelType
+  readonly parentId: string | undefined
+  /** Undefined in private. */
+  readonly guildId?: string | undefined
+}
 
 /** Whether a message is for us; checked before any lookup. */
 export const isForUs = (message: CreatedMessage, self: string): { readonly ignored?: string } => {
@@ -45,7 +51,9 @@ export const isForUs = (message: CreatedMessage, self: string): { readonly ignor
 export const parseMessage = (message: CreatedMessage, self: string, channel: ChannelKind | undefined): Parsed => {
   const { ignored } = isForUs(message, self)
   if (ignored !== undefined) return { ignored }
-  const text = plainText(message, self)
+  // Missing where Discord hides the content from us.
+  const files = message.attachments ?? []
+  const text = plainText(message, self) || (files.length === 0 ? '' : FILE_ONLY)
   if (text === '') return { ignored: 'without text' }
   const place = placeFor(message, channel)
   if (place === undefined) return { ignored: 'in a channel without threads' }
@@ -58,9 +66,13 @@ export const parseMessage = (message: CreatedMessage, self: string, channel: Cha
       text,
       threadName: place.channel === message.id ? threadName(text) : undefined,
       repliesTo: message.referenced_message ?? undefined,
+      files,
     },
   }
 }
+
+/** What an agent is asked where somebody sends a file and no words. */
+export const FILE_ONLY = 'See the attached file.'
 
 /** The text as people read it. */
 export const plainText = (message: Pick<APIMessage, 'content' | 'mentions'>, self: string): string => {

@@ -1,14 +1,23 @@
 import type { APIInteraction, APIMessage } from 'discord.js'
 import { withStoreRetry } from '../../store/with-store-retry.ts'
-import type { Ids } from '../../domain/clock.ts'
+import type { MessageAttachment } from '../../domain/message.ts'
 import type { Logger } from '../../process/log.ts'
 import { authorise, type Authorised } from '../authorisation.ts'
-import type { PlatformInbox } from '../platform.ts'
-import type { DiscordApi } from './client.ts'
+import { tellStranger } from '../stranger-notice.ts'
 import { commandText } from './commands.ts'
-import { conversationIdOf, addressOf } from './conversation-id.ts'
-import { type ChannelKind, type CreatedMessage, type DiscordMessage, isForUs, parseMessage } from './parse.ts'
-import type { Sender } from './sender.ts'
+import { addressOf } from './conversation-id.ts'
+import { attachmentOf, fetchPaste, isPaste } from './files.ts'
+import { acknowledgement, isPress, NOT_SAVED, receiveCommand, receivePress } from './interactions.ts'
+import { readMissed } from './missed-messages.ts'
+import {
+  type ChannelKind,
+  type CreatedMessage,
+  type DiscordMessage,
+  FILE_ONLY,
+  isForUs,
+  parseMessage,
+} from './parse.ts'
+import type { ReceiverParts } from './receiver-parts.ts'
 import { threadContext } from './thread-context.ts'
 
 /** Passes on events in order. Discord sends each once: an event lost here is lost. */
@@ -16,33 +25,31 @@ export type Receiver = {
   message(message: CreatedMessage, self: string): void
   interaction(interaction: APIInteraction): void
   closed(conversationId: string, threadId: string): void
+  /** Reads what was written in a channel after `since`, before anything that arrives there now. */
+  catchUp(channel: string, since: string, self: string): Promise<void>
+  /** Resolves when everything received so far is passed on. */
+  settledSoFar(): Promise<void>
   /** Resolves when everything received is passed on. */
   settled(): Promise<void>
 }
 
-export type ReceiverParts = {
-  readonly api: DiscordApi
-  readonly sender: Sender
-  readonly inbox: PlatformInbox
-  readonly log: Logger
-  readonly ids: Ids
-  readonly allowed: readonly string[]
-  readonly channel: (id: string) => Promise<ChannelKind>
-  readonly onAccepted: () => void
-}
-
 export const createReceiver = (parts: ReceiverParts): Receiver => {
-  const { log } = parts
+  const { log, api } = parts
   const lines = new Map<string, Promise<void>>()
   /** Sequentially within a channel, to keep the order. */
-  const inOrder = (channel: string, work: () => Promise<void>): void => {
-    const line = (lines.get(channel) ?? Promise.resolve())
-      .then(work)
+  const inOrder = async (channel: string, work: () => Promise<void>): Promise<void> => {
+    const mine = (lines.get(channel) ?? Promise.resolve()).then(work)
+    const line = mine
       .catch((error: unknown) => log.error('a Discord event could not be processed', { channel, error }))
       .finally(() => {
         if (lines.get(channel) === line) lines.delete(channel)
       })
     lines.set(channel, line)
+    return mine
+  }
+  /** A failure is logged. */
+  const queue = (channel: string, work: () => Promise<void>): void => {
+    inOrder(channel, work).catch(() => undefined)
   }
   const authorised = (userId: string | undefined): Authorised | undefined => {
     const by = authorise({ kind: 'listed', userId, allowed: parts.allowed })
@@ -53,22 +60,42 @@ export const createReceiver = (parts: ReceiverParts): Receiver => {
     message: (message, self) => {
       if (isForUs(message, self).ignored !== undefined) return
       const by = authorised(message.author.id)
-      if (by !== undefined) inOrder(message.channel_id, () => receiveMessage(parts, message, by, self))
+      if (by !== undefined) queue(message.channel_id, () => receiveMessage(parts, message, by, self))
     },
     interaction: (interaction) => {
       const text = commandText(interaction)
+      if (text === undefined && !isPress(interaction)) return
+      const userId = interaction.member?.user.id ?? interaction.user?.id
+      const by = authorised(userId)
+      if (by === undefined) {
+        // Discord can only whisper as the answer to an interaction.
+        void tellStranger(parts, userId, (words) => api.whisper(interaction, words))
+        return
+      }
+      const channel = interaction.channel?.id ?? ''
+      if (isPress(interaction)) return queue(channel, receivePress(parts, interaction, by))
       if (text === undefined) return
-      const by = authorised(interaction.member?.user.id ?? interaction.user?.id)
-      if (by === undefined) return
       const acknowledged = acknowledgement(parts, interaction, text)
-      inOrder(interaction.channel?.id ?? '', () => receiveCommand(parts, interaction, by, { text, acknowledged }))
+      queue(channel, () => receiveCommand(parts, interaction, by, { text, acknowledged }))
     },
     closed: (conversationId, threadId) => {
       parts.sender.onThreadDeleted(conversationId)
       const closed = { conversationId, deliveryId: `${threadId}:deleted`, details: {} }
-      inOrder(threadId, async () => {
+      queue(threadId, async () => {
         await withStoreRetry(() => parts.inbox.close(closed), { log, what: 'the end of a Discord thread' })
       })
+    },
+    catchUp: (channel, since, self) =>
+      inOrder(channel, async () => {
+        const handle = async (message: CreatedMessage): Promise<void> => {
+          if (isForUs(message, self).ignored !== undefined) return
+          const by = authorised(message.author.id)
+          if (by !== undefined) await receiveMessage(parts, message, by, self)
+        }
+        await readMissed(parts, channel, since, handle)
+      }),
+    settledSoFar: async () => {
+      await Promise.all(lines.values())
     },
     settled: async () => {
       while (lines.size > 0) await Promise.all(lines.values())
@@ -87,13 +114,21 @@ const receiveMessage = async (
     const where = await channelOf(message, channel, log)
     const parsed = parseMessage(message, self, where)
     if ('ignored' in parsed) return log.info('a message was ignored', { id: message.id, why: parsed.ignored })
-    const context = await contextOf(parts, parsed.message, self)
-    const { conversationId, deliveryId, text, userId, channelId } = parsed.message
-    const details = { userId, ...(channelId !== undefined && { channelId }), ...(context !== undefined && { context }) }
+    const found = await continued(parts, parsed.message, self)
+    const context = await contextOf(parts, found, self)
+    const { text, attachments } = await contentOf(parts, message, found)
+    const { conversationId, deliveryId, userId, channelId } = found
+    const details = {
+      userId,
+      ...(channelId !== undefined && { channelId }),
+      ...(context !== undefined && { context }),
+      ...(attachments.length > 0 && { attachments }),
+    }
     const delivery = { conversationId, deliveryId, kind: 'message', text, details } as const
-    await withStoreRetry(() => inbox.accept(delivery, by), { log, what: 'a message from Discord' })
+    const accepted = await withStoreRetry(() => inbox.accept(delivery, by), { log, what: 'a message from Discord' })
+    if (accepted.outcome !== 'accepted') return
     onAccepted()
-    await acknowledge(parts, parsed.message)
+    await acknowledge(parts, message, found)
   } catch (error) {
     log.error('a message could not be accepted', { id: message.id, error })
     // Discord doesn't resend it: only its author can.
@@ -102,7 +137,33 @@ const receiveMessage = async (
   }
 }
 
-const NOT_SAVED = "Couldn't save this message, so nothing will happen. Send it again in a minute."
+/** Where no thread could be opened, a reply to our answer continues its conversation. */
+const continued = async (parts: ReceiverParts, message: DiscordMessage, self: string): Promise<DiscordMessage> => {
+  const { repliesTo, threadName } = message
+  if (threadName === undefined || repliesTo?.author.id !== self) return message
+  const conversationId = await parts.conversationOf(repliesTo.id)
+  return conversationId === undefined ? message : { ...message, conversationId, threadName: undefined }
+}
+
+/** The client turns a long paste into a file; that is the message then, or the end of it. */
+const contentOf = async (
+  { log, fileOrigins }: ReceiverParts,
+  { id: message, channel_id: channel }: CreatedMessage,
+  { text, files }: DiscordMessage,
+): Promise<{ readonly text: string; readonly attachments: readonly MessageAttachment[] }> => {
+  const paste = files.find(isPaste)
+  const pasted =
+    paste === undefined
+      ? undefined
+      : await fetchPaste(paste, fileOrigins).catch((error: unknown) => {
+          log.warn('a long message could not be read; it is passed on as a file', { message, error })
+        })
+  if (pasted === undefined || pasted === '') {
+    return { text, attachments: files.map((file) => attachmentOf({ channel, message }, file)) }
+  }
+  const attachments = files.filter((file) => file !== paste).map((file) => attachmentOf({ channel, message }, file))
+  return { text: text === FILE_ONLY ? pasted : `${text}\n\n${pasted}`, attachments }
+}
 
 const channelOf = (
   { guild_id, channel_id }: CreatedMessage,
@@ -131,61 +192,20 @@ const contextOf = async (
   return threadContext(earlier, self)
 }
 
-/** The message is durable: open the thread, show that the bot is typing. A reply makes up for failures here. */
+/** The message is durable: say so, open the thread, show that the bot is typing. A reply makes up for failures here. */
 const acknowledge = async (
-  { api, sender, log }: ReceiverParts,
+  { api, sender, threads, log }: ReceiverParts,
+  { id, channel_id: channel }: CreatedMessage,
   { conversationId, threadName }: DiscordMessage,
 ): Promise<void> => {
+  // Without the permission to add reactions there is none.
+  void api.react(channel, id, '👀').catch((error: unknown) => {
+    log.debug('a message could not be marked as seen', { error })
+  })
   try {
     if (threadName !== undefined) await sender.openThread(conversationId, threadName)
-    await api.typing(addressOf(conversationId).channel)
+    await api.typing(threads.targetOf(addressOf(conversationId)).channel)
   } catch (error) {
     log.warn('a message could not be acknowledged', { conversationId, error })
   }
 }
-
-const receiveCommand = async (
-  { inbox, log, onAccepted }: ReceiverParts,
-  { id, channel }: APIInteraction,
-  by: Authorised,
-  { text, acknowledged }: { readonly text: string; readonly acknowledged: (content: string) => Promise<void> },
-): Promise<void> => {
-  if (channel?.id === undefined) return
-  const parent = 'parent_id' in channel && 'thread_metadata' in channel ? (channel.parent_id ?? undefined) : undefined
-  const details = {
-    ...(by.userId !== undefined && { userId: by.userId }),
-    ...(parent !== undefined && { channelId: parent }),
-  }
-  const conversationId = conversationIdOf({ channel: channel.id, parent })
-  try {
-    const delivery = { conversationId, deliveryId: id, kind: 'message', text, details } as const
-    await withStoreRetry(() => inbox.accept(delivery, by), { log, what: 'a command from Discord' })
-    onAccepted()
-  } catch (error) {
-    log.error('a command could not be accepted', { id, error })
-    return acknowledged(NOT_SAVED)
-  }
-  // Discord shows only the command's name; the reply follows as a separate message.
-  await acknowledged(`\`${text.replaceAll('`', "'")}\``)
-}
-
-/** Discord waits three seconds. If the command isn't durable by then, it is deferred and acknowledged later. */
-const acknowledgement = (
-  { api, log }: ReceiverParts,
-  interaction: APIInteraction,
-  text: string,
-): ((content: string) => Promise<void>) => {
-  let deferred: Promise<void> | undefined
-  const timer = setTimeout(() => {
-    deferred = api.acknowledge(interaction, undefined)
-    deferred.catch((error: unknown) => log.warn('a command could not be acknowledged', { text, error }))
-  }, DEFER_AFTER_MS)
-  return async (content) => {
-    clearTimeout(timer)
-    if (deferred === undefined) return api.acknowledge(interaction, content)
-    await deferred.catch(() => undefined)
-    await api.editAcknowledgement(interaction, content)
-  }
-}
-
-const DEFER_AFTER_MS = 2_000

@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto'
 import type { APIMessage } from 'discord.js'
 import type { Clock } from '../../domain/clock.ts'
+import type { ButtonData } from '../button-data.ts'
 import type { ReplyPort } from '../replies/port.ts'
+import { buttonRows } from './buttons.ts'
 import type { DiscordApi } from './client.ts'
-import { type ChatAddress, addressOf } from './conversation-id.ts'
+import { type ChatAddress, addressOf, conversationIdOf } from './conversation-id.ts'
 import { errorCodes, deliveryError, hasErrorCode } from './errors.ts'
 import { plainText, threadName } from './parse.ts'
 import { MAX_MESSAGE, renderMarkdown } from './render.ts'
+import type { Threads } from './threads.ts'
 
 /** 100 below Discord's limit: a table gets fences, a heading its stars. */
 export const LIMIT = MAX_MESSAGE - 100
@@ -14,26 +17,51 @@ export const LIMIT = MAX_MESSAGE - 100
 /** Ends a preview; a later process recognises an unfinished one by it. */
 const PREVIEW_SUFFIX = '\n-# still writing …'
 
-export type ReplyPortParts = { readonly api: DiscordApi; readonly clock: Clock; readonly previewEveryMs: number }
+export type ReplyPortParts = {
+  readonly api: DiscordApi
+  readonly clock: Clock
+  readonly buttons: ButtonData
+  readonly threads: Threads
+  readonly previewEveryMs: number
+  /** A message of ours in a channel that belongs to one of several conversations there. */
+  readonly onPostedInChannel: (id: string, conversationId: string) => Promise<void>
+}
 
 /**
  * Replies are messages in threads and channels. A nonce prevents duplicates for some minutes; after a restart the last
  * message is compared.
  */
-export const discordReplies = ({ api, clock, previewEveryMs }: ReplyPortParts): ReplyPort<ChatAddress, string> => ({
+export const discordReplies = ({
+  api,
+  clock,
+  buttons,
+  threads,
+  previewEveryMs,
+  onPostedInChannel,
+}: ReplyPortParts): ReplyPort<ChatAddress, string> => ({
   placeOf: addressOf,
   // Discord limits per route and channel, and 50 requests a second for a bot. A thread is a channel.
-  rateLimitOf: ({ channel }, call) => ({
-    name: `${call} ${channel}`,
-    everyMs: previewEveryMs,
-    within: { name: channel, everyMs: previewEveryMs, within: { name: 'bot', everyMs: BOT_MS } },
-  }),
+  rateLimitOf: (place, call) => {
+    const { channel } = threads.targetOf(place)
+    return {
+      name: `${call} ${channel}`,
+      everyMs: previewEveryMs,
+      within: { name: channel, everyMs: previewEveryMs, within: { name: 'bot', everyMs: BOT_MS } },
+    }
+  },
   render: renderMarkdown,
-  post: ({ channel }, content, { id }) => api.post(channel, content, { nonce: nonceOf(channel, id) }),
-  edit: ({ channel }, id, content) => api.edit(channel, id, content),
-  delete: ({ channel }, id) => api.remove(channel, id),
+  post: async (place, content, { id }, actions) => {
+    const { channel, replyTo } = threads.targetOf(place)
+    const components = await buttonRows(actions, buttons)
+    const posted = await api.post(channel, content, { nonce: nonceOf(place.channel, id), replyTo, components })
+    if (replyTo !== undefined) await onPostedInChannel(posted, conversationIdOf(place))
+    return posted
+  },
+  edit: async (place, id, content, _mark, actions) =>
+    api.edit(threads.targetOf(place).channel, id, content, await buttonRows(actions, buttons)),
+  delete: (place, id) => api.remove(threads.targetOf(place).channel, id),
   find: async (place) => {
-    const found = await newestOrThread(api, place)
+    const found = await newestOrThread(api, threads, place)
     const self = await api.self()
     const others = found.findIndex(({ author }) => author.id !== self)
     const own = others === -1 ? found : found.slice(0, others)
@@ -67,27 +95,18 @@ const RECENT_MS = 15 * 60_000
 const LOOK_BACK = 20
 
 /** The newest messages; creates the thread if it doesn't exist yet. */
-const newestOrThread = async (api: DiscordApi, { channel, parent }: ChatAddress): Promise<APIMessage[]> => {
+const newestOrThread = async (api: DiscordApi, threads: Threads, place: ChatAddress): Promise<APIMessage[]> => {
+  const { channel, parent } = place
+  // Several conversations share the channel: which messages are this one's isn't known, so only the nonce protects.
+  if (threads.targetOf(place).replyTo !== undefined) return []
   try {
     return await api.messages(channel, { limit: LOOK_BACK })
   } catch (error) {
     if (parent === undefined || !hasErrorCode(error, errorCodes.unknownChannel)) throw error
   }
   const first = await api.message(parent, channel)
-  await openThread(api, { channel, parent }, threadName(plainText(first, await api.self())))
+  await threads.open(place, threadName(plainText(first, await api.self())))
   return []
-}
-
-/** False: it existed already, and may have messages. */
-export const openThread = async (api: DiscordApi, { channel, parent }: ChatAddress, name: string): Promise<boolean> => {
-  if (parent === undefined) return false
-  try {
-    await api.startThread(parent, channel, name)
-    return true
-  } catch (error) {
-    if (hasErrorCode(error, errorCodes.threadExists)) return false
-    throw error
-  }
 }
 
 /** Discord's limit is 25 characters. */

@@ -1,11 +1,9 @@
 import { DeliveryError, type OutgoingMessage } from '../../conversations/outbox/delivery.ts'
-import type { Clock } from '../../domain/clock.ts'
 import { BoundedMap } from '../../domain/bounded-map.ts'
 import type { Logger } from '../../process/log.ts'
 import { createReplies, type Replies } from '../replies/engine.ts'
-import type { DiscordApi } from './client.ts'
 import { addressOf, type ChatAddress } from './conversation-id.ts'
-import { discordReplies, openThread } from './reply-port.ts'
+import { discordReplies, type ReplyPortParts } from './reply-port.ts'
 
 export type Sender = {
   send(message: OutgoingMessage): Promise<void>
@@ -17,15 +15,11 @@ export type Sender = {
   stop(): void
 }
 
-export type SenderParts = {
-  readonly api: DiscordApi
-  readonly log: Logger
-  readonly clock: Clock
-  readonly previewEveryMs: number
-}
+export type SenderParts = ReplyPortParts & { readonly log: Logger }
 
-export const createSender = ({ api, log, clock, previewEveryMs }: SenderParts): Sender => {
-  const replies = createReplies(discordReplies({ api, clock, previewEveryMs }), { clock, log })
+export const createSender = (parts: SenderParts): Sender => {
+  const { log, clock, threads } = parts
+  const replies = createReplies(discordReplies(parts), { clock, log })
   const deleted = new BoundedMap<string, true>(MAX_REMEMBERED)
   return {
     send: async (message) => {
@@ -34,7 +28,7 @@ export const createSender = ({ api, log, clock, previewEveryMs }: SenderParts): 
     },
     preview: replies.preview,
     openThread: (conversationId, name) =>
-      replies.ensureThread(conversationId, () => openThread(api, addressOf(conversationId), name)),
+      replies.ensureThread(conversationId, () => threads.open(addressOf(conversationId), name)),
     onThreadDeleted: (conversationId) => {
       deleted.set(conversationId, true)
     },

@@ -1,5 +1,6 @@
 import type { APIMessage } from 'discord.js'
 import { plainText } from './parse.ts'
+import { isLater } from './snowflake.ts'
 
 type Earlier = Pick<APIMessage, 'id' | 'author' | 'content' | 'mentions'>
 
@@ -28,6 +29,4 @@ export const threadContext = (earlier: readonly Earlier[], self: string): string
 
 const quoted = (line: string): string => line.replaceAll(/^/gm, '> ')
 
-/** Snowflakes grow over time; they are too long for a number. */
-const newestFirst = (a: Earlier, b: Earlier): number =>
-  a.id.length === b.id.length ? (a.id < b.id ? 1 : a.id > b.id ? -1 : 0) : b.id.length - a.id.length
+const newestFirst = (a: Earlier, b: Earlier): number => (isLater(b.id, a.id) ? 1 : isLater(a.id, b.id) ? -1 : 0)

@@ -3,6 +3,7 @@ import { progressOf } from '../../../test/helpers/progress.ts'
 import { DeliveryError, type OutgoingMessage } from '../../conversations/outbox/delivery.ts'
 import { createLogger } from '../../process/log.ts'
 import { discordReplies } from '../discord/reply-port.ts'
+import { createThreads } from '../discord/threads.ts'
 import { githubReplies } from '../github/reply-port.ts'
 import { slackReplies } from '../slack/reply-port.ts'
 import { telegramReplies } from '../telegram/reply-port.ts'
@@ -14,7 +15,14 @@ const unused = {} as never
 const github = (isApp: boolean) =>
   githubReplies({ client: unused, reviews: unused, self: unused, clock: Date.now, previewEveryMs: 1, isApp })
 const telegram = telegramReplies({ api: unused, log, buttons: unused, previewEveryMs: 1 })
-const discord = discordReplies({ api: unused, clock: Date.now, previewEveryMs: 1 })
+const discord = discordReplies({
+  api: unused,
+  clock: Date.now,
+  previewEveryMs: 1,
+  buttons: unused,
+  threads: createThreads(unused),
+  onPostedInChannel: unused,
+})
 const slack = slackReplies(unused)
 
 const unitOf = <Place>(port: ReplyPort<Place, never>, conversationId: string, call: Call): string => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createDiscordPlatform } from '../../../src/platforms/discord/platform.ts'
 import type { Platform } from '../../../src/platforms/platform.ts'
 import { createLogger } from '../../../src/process/log.ts'
+import { memoryForTest } from '../platform-memory.ts'
 import { until } from '../server-process.ts'
 import { startDiscord } from './double.ts'
 import { alice, mallory } from './state.ts'
@@ -28,19 +29,33 @@ export const discordCandidate = async (): Promise<{
   const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl }
   const platform = await createDiscordPlatform(
     own,
-    { log, clock: Date.now, ids: randomUUID },
+    { log, clock: Date.now, ids: randomUUID, memory: memoryForTest() },
     { requestTimeoutMs: 1_000 },
   )
   const written = (): number => discord.rest.calls.filter(({ path }) => path.endsWith('/typing')).length
+  // What was shown for the first delivery isn't shown again for the second.
+  let repeated = 0
+  const adapted: Platform = {
+    ...platform,
+    start: (inbox) =>
+      platform.start({
+        ...inbox,
+        accept: async (order, by) => {
+          const accepted = await inbox.accept(order, by)
+          if (accepted.outcome === 'duplicate') repeated += 1
+          return accepted
+        },
+      }),
+  }
   return {
-    platform,
+    platform: adapted,
     deliver: async ({ conversationId: channel, deliveryId, text }) => {
       if (discord.gateway.connections === 0) throw new Error('the bot is not there')
-      const before = { written: written(), said: discord.saidIn(channel).length }
+      const before = { repeated, written: written(), said: discord.saidIn(channel).length }
       discord.say(text, { in: channel, direct: true, message: { id: deliveryId } })
       await until('the bot has answered', async () => {
         if (discord.saidIn(channel).length > before.said) throw new Error(discord.saidIn(channel).at(-1))
-        return written() > before.written || undefined
+        return written() > before.written || repeated > before.repeated || undefined
       })
     },
     // What allowed users say in the channel afterwards is handed over after it.

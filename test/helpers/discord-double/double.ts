@@ -5,6 +5,8 @@ import { createRest, type Failing, type RestDouble } from './rest.ts'
 import {
   alice,
   applicationId,
+  type Attachment,
+  type Button,
   type Channel,
   createState,
   guildId,
@@ -27,6 +29,10 @@ export type DiscordDouble = {
   say(text: string, options?: SayOptions): Message
   /** Somebody uses a command. Answers its id. */
   command(name: string, options?: CommandOptions): string
+  /** Somebody presses a button below one of the bot's messages. Answers the id of the press. */
+  press(label: string, options: { readonly in: string; readonly by?: User }): string
+  /** A file for a message. */
+  attach(filename: string, content: string, contentType?: string): Attachment
   /** What the bot has said there, in order. */
   saidIn(channel: string): string[]
   /** All calls that say something fail like this, until told otherwise. */
@@ -66,12 +72,38 @@ export const startDiscord = async (): Promise<DiscordDouble> => {
       response.end(JSON.stringify(known ? open : { message: '401: Unauthorized', code: 0 }))
       return
     }
+    // Discord's CDN, for whom a link is enough.
+    const file = state.files.get(request.url ?? '')
+    if (file !== undefined) {
+      response.writeHead(200, { 'content-type': 'text/plain' }).end(file)
+      return
+    }
     void rest.handle(request, response)
   })
   const gateway = createGateway(server, state, token)
   const rest = createRest(state, token, (event, data) => void gateway.dispatch(event, data))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
+  const interact = (channel: string, by: User, what: object): string => {
+    const id = state.snowflake()
+    state.tokens.set(`token-${id}`, { id, at: Date.now() })
+    const place = state.channels.get(channel)
+    gateway.dispatch('INTERACTION_CREATE', {
+      id,
+      application_id: applicationId,
+      token: `token-${id}`,
+      version: 1,
+      channel: place,
+      channel_id: channel,
+      ...(place?.guild_id === undefined ? { user: by } : { guild_id: guildId, member: { user: by, roles: [] } }),
+      entitlements: [],
+      authorizing_integration_owners: { 0: guildId },
+      app_permissions: '0',
+      attachment_size_limit: 10_000_000,
+      ...what,
+    })
+    return id
+  }
   return {
     apiUrl: `http://127.0.0.1:${port}/api`,
     token,
@@ -84,26 +116,23 @@ export const startDiscord = async (): Promise<DiscordDouble> => {
       if (options.quietly !== true) gateway.dispatch('MESSAGE_CREATE', message)
       return message
     },
-    command: (name, { in: channel = general.id, by = alice, options = [] } = {}) => {
+    command: (name, { in: channel = general.id, by = alice, options = [] } = {}) =>
+      interact(channel, by, { type: 2, data: { id: '1', name, type: 1, options } }),
+    press: (label, { in: channel, by = alice }) => {
+      const buttons = (one: Message): readonly Button[] => one.components?.flatMap((row) => row.components) ?? []
+      const isShown = (button: Button): boolean => button.label === label && button.disabled !== true
+      const message = state.of(channel).findLast((one) => buttons(one).some(isShown))
+      const button = message === undefined ? undefined : buttons(message).find(isShown)
+      if (button === undefined) throw new Error(`there is no button ${label}`)
+      const data = { component_type: 2, custom_id: button.custom_id }
+      return interact(channel, by, { type: 3, data, message })
+    },
+    attach: (filename, content, contentType = 'text/plain; charset=utf-8') => {
       const id = state.snowflake()
-      state.tokens.set(`token-${id}`, { id, at: Date.now() })
-      const place = state.channels.get(channel)
-      gateway.dispatch('INTERACTION_CREATE', {
-        id,
-        application_id: applicationId,
-        type: 2,
-        token: `token-${id}`,
-        version: 1,
-        channel: place,
-        channel_id: channel,
-        ...(place?.guild_id === undefined ? { user: by } : { guild_id: guildId, member: { user: by, roles: [] } }),
-        data: { id: '1', name, type: 1, options },
-        entitlements: [],
-        authorizing_integration_owners: { 0: guildId },
-        app_permissions: '0',
-        attachment_size_limit: 10_000_000,
-      })
-      return id
+      const path = `/attachments/1/${id}/${filename}`
+      state.files.set(path, content)
+      const url = `http://127.0.0.1:${port}${path}`
+      return { id, filename, content_type: contentType, size: Buffer.byteLength(content), url }
     },
     saidIn: (channel) =>
       state
@@ -135,6 +164,8 @@ const spoken = (state: State, general: Channel, said: string, options: SayOption
     content,
     type: 0,
     mentions: content.includes(`<@${self.id}>`) ? [self] : [],
+    attachments: [],
+    reactions: [],
     ...message,
   })
 }

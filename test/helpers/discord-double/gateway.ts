@@ -18,6 +18,8 @@ export type GatewayDouble = {
   askToReconnect(): void
   /** op 9: the session is no more. */
   invalidate(): void
+  /** Nobody is told, but sessions can't be resumed any more: they last some minutes. */
+  expire(): void
   readonly connections: number
   /** Nobody is let in as long as this is set. */
   shut: boolean
@@ -76,6 +78,7 @@ export const createGateway = (server: Server, state: State, token: string): Gate
       sessions.clear()
       for (const peer of peers) peer.send(JSON.stringify({ op: 9, d: false }))
     },
+    expire: () => sessions.clear(),
     get connections() {
       return peers.size
     },
@@ -87,8 +90,9 @@ export const createGateway = (server: Server, state: State, token: string): Gate
     peers.add(peer)
     peer.onClose = (code) => {
       peers.delete(peer)
-      // A normal goodbye ends the session.
-      for (const session of sessions.values()) if (session.peer === peer && code === 1000) sessions.delete(session.id)
+      // "Disconnecting" in Discord's documentation: 1000 and 1001 end the session; with any other code it can be resumed.
+      const isGoodbye = code === 1000 || code === 1001
+      for (const session of sessions.values()) if (session.peer === peer && isGoodbye) sessions.delete(session.id)
     }
     peer.onMessage = (text) => {
       const { op, d } = JSON.parse(text) as { op: number; d: never }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { applicationId, guildId, type Message, self, type State } from './state.ts'
+import { applicationId, guildId, type Message, type Row, self, type State } from './state.ts'
 
 export type Call = { readonly method: string; readonly path: string; readonly body: Record<string, unknown> }
 
@@ -76,6 +76,16 @@ const route = (state: State, { method, path, body }: Call, url: URL, tell: Tell)
     return fine(body)
   }
   if (what === 'POST interactions') return callback(state, second, third, body)
+  // "Create Followup Message": only once the interaction is acknowledged.
+  if (what === 'POST webhooks') {
+    const id = state.tokens.get(third)?.id
+    if (id === undefined || !state.callbacks.some((one) => one.id === id)) {
+      return { status: 404, body: { message: 'Unknown Webhook', code: 10_015 } }
+    }
+    const whispered = body['flags'] !== undefined && (Number(body['flags']) & EPHEMERAL) !== 0
+    state.callbacks.push({ id: `${id}:later`, type: 4, content: textOf(body['content']), whispered })
+    return fine({})
+  }
   if (what === 'PATCH webhooks') {
     const id = state.tokens.get(third)?.id
     const answered = state.callbacks.find((one) => one.id === id)
@@ -93,7 +103,13 @@ const route = (state: State, { method, path, body }: Call, url: URL, tell: Tell)
   const message = state.of(second).find(({ id }) => id === fourth)
   if (message === undefined) return { status: 404, body: { message: 'Unknown Message', code: 10_008 } }
   if (fifth === 'threads') return startThread(state, message, body, tell)
-  if (method === 'GET') return fine(message)
+  // "Create Reaction": the emoji is URL encoded; it needs the permission to add reactions.
+  if (fifth === 'reactions') {
+    if (state.denied.has('reactions')) return forbidden
+    message.reactions?.push(decodeURIComponent(parts[5] ?? ''))
+    return { status: 204 }
+  }
+  if (method === 'GET') return fine(asRead(message))
   if (method === 'DELETE') {
     state.messages.set(
       second,
@@ -101,15 +117,41 @@ const route = (state: State, { method, path, body }: Call, url: URL, tell: Tell)
     )
     return { status: 204 }
   }
-  message.content = textOf(body['content'])
+  if (!areButtons(body['components'])) return invalidForm
+  // "Edit Message": what isn't given stays as it is.
+  if (body['content'] !== undefined) message.content = textOf(body['content'])
+  if (body['components'] !== undefined) message.components = body['components'] as readonly Row[]
   message.edited_timestamp = new Date().toISOString()
   return fine(message)
 }
 
+const EPHEMERAL = 64
+
+const forbidden: Answer = { status: 403, body: { message: 'Missing Permissions', code: 50_013 } }
+const invalidForm: Answer = { status: 400, body: { message: 'Invalid Form Body', code: 50_035 } }
+
+/** "Get Channel Messages": unlike in an event, a message doesn't say which server it is from. */
+const asRead = ({ guild_id: _guild, ...message }: Message): unknown => message
+
+/** "Component reference": five buttons in a row, five rows, 80 characters on a button, 100 in its custom_id. */
+const areButtons = (components: unknown): boolean => {
+  const rows = (components ?? []) as readonly Row[]
+  const isFine = ({ label, custom_id: id }: Row['components'][number]): boolean =>
+    label !== '' && label.length <= 80 && id !== '' && id.length <= 100
+  return rows.length <= 5 && rows.every((row) => row.components.length <= 5 && row.components.every(isFine))
+}
+
 const list = (state: State, channel: string, url: URL): Answer => {
   const before = url.searchParams.get('before')
+  const after = url.searchParams.get('after')
+  const limit = Number(url.searchParams.get('limit') ?? 50)
+  // "Get Channel Messages": newest first; with `after`, of the oldest ones after that message.
+  if (after !== null) {
+    const later = state.of(channel).filter(({ id }) => BigInt(id) > BigInt(after))
+    return fine(later.slice(0, limit).toReversed().map(asRead))
+  }
   const all = state.of(channel).filter(({ id }) => before === null || BigInt(id) < BigInt(before))
-  return fine(all.toReversed().slice(0, Number(url.searchParams.get('limit') ?? 50)))
+  return fine(all.toReversed().slice(0, limit).map(asRead))
 }
 
 const post = (state: State, channel: string, body: Record<string, unknown>): Answer => {
@@ -118,6 +160,7 @@ const post = (state: State, channel: string, body: Record<string, unknown>): Ans
   if (content.length > 2_000) return { status: 400, body: { message: 'Invalid Form Body', code: 50_035 } }
   const nonce = body['nonce'] as string | undefined
   if ((nonce?.length ?? 0) > 25) return { status: 400, body: { message: 'Invalid Form Body', code: 50_035 } }
+  if (!areButtons(body['components'])) return invalidForm
   const enforced = body['enforce_nonce'] === true ? nonce : undefined
   const known = state.of(channel).find((one) => enforced !== undefined && one.nonce === enforced)
   if (known !== undefined) return fine(known)
@@ -130,6 +173,7 @@ const post = (state: State, channel: string, body: Record<string, unknown>): Ans
       type: 0,
       mentions: [],
       allowed_mentions: body['allowed_mentions'],
+      ...(body['components'] !== undefined && { components: body['components'] as readonly Row[] }),
       ...(nonce !== undefined && { nonce }),
       ...(body['message_reference'] !== undefined && {
         message_reference: body['message_reference'] as { message_id: string },
@@ -139,6 +183,7 @@ const post = (state: State, channel: string, body: Record<string, unknown>): Ans
 }
 
 const startThread = (state: State, { id, channel_id }: Message, body: Record<string, unknown>, tell: Tell): Answer => {
+  if (state.denied.has('threads')) return forbidden
   if (state.channels.has(id)) {
     return { status: 400, body: { message: 'A thread has already been created for this message', code: 160_004 } }
   }
@@ -174,8 +219,9 @@ const callback = (state: State, id: string, token: string, body: Record<string, 
   if (state.callbacks.some((one) => one.id === id)) {
     return { status: 400, body: { message: 'Interaction has already been acknowledged.', code: 40_060 } }
   }
-  const data = body['data'] as { content?: string } | undefined
-  state.callbacks.push({ id, type: Number(body['type']), content: data?.content })
+  const data = body['data'] as { content?: string; flags?: number } | undefined
+  const whispered = ((data?.flags ?? 0) & EPHEMERAL) !== 0
+  state.callbacks.push({ id, type: Number(body['type']), content: data?.content, ...(whispered && { whispered }) })
   return { status: 204 }
 }
 

@@ -17,7 +17,22 @@ export type Message = {
   readonly referenced_message?: Message
   readonly message_reference?: { readonly message_id: string }
   readonly allowed_mentions?: unknown
+  readonly attachments?: readonly Attachment[]
+  components?: readonly Row[]
+  /** By emoji, of the bot. */
+  readonly reactions?: string[]
 }
+
+export type Attachment = {
+  readonly id: string
+  readonly filename: string
+  readonly content_type?: string
+  readonly size: number
+  readonly url: string
+}
+
+export type Button = { readonly label: string; readonly custom_id: string; readonly disabled?: boolean }
+export type Row = { readonly type: 1; readonly components: readonly Button[] }
 
 export type Channel = {
   readonly id: string
@@ -39,7 +54,17 @@ export type State = {
   readonly messages: Map<string, Message[]>
   readonly commands: unknown[]
   /** By interaction: what it was answered with. */
-  readonly callbacks: { readonly id: string; readonly type: number; content: string | undefined }[]
+  readonly callbacks: {
+    readonly id: string
+    readonly type: number
+    content: string | undefined
+    /** Only its author sees it. */
+    readonly whispered?: boolean
+  }[]
+  /** The content of files, by the path of their URL. */
+  readonly files: Map<string, string>
+  /** What the bot isn't allowed to do. */
+  readonly denied: Set<'threads' | 'reactions'>
   readonly tokens: Map<string, { readonly id: string; readonly at: number }>
   snowflake(): string
   add(message: Omit<Message, 'timestamp' | 'edited_timestamp'>): Message
@@ -55,6 +80,8 @@ export const createState = (): State => {
     commands: [],
     callbacks: [],
     tokens: new Map(),
+    files: new Map(),
+    denied: new Set(),
     snowflake: () => {
       const now = (BigInt(Date.now()) - 1_420_070_400_000n) << 22n
       last = now > last ? now : last + 1n

@@ -1,0 +1,245 @@
+import { randomUUID } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
+import { createDiscordPlatform } from '../../src/platforms/discord/platform.ts'
+import type { RecentConversation } from '../../src/platforms/memory.ts'
+import type { Platform } from '../../src/platforms/platform.ts'
+import { createLogger } from '../../src/process/log.ts'
+import { type DiscordDouble, startDiscord } from '../helpers/discord-double/double.ts'
+import { alice, mallory } from '../helpers/discord-double/state.ts'
+import { inboxOf, type Received } from '../helpers/inbox.ts'
+import { memoryForTest } from '../helpers/platform-memory.ts'
+import { progressOf } from '../helpers/progress.ts'
+import { until } from '../helpers/server-process.ts'
+
+/* What a person sees: files, reactions, buttons, and answers to what was written while the server was down. */
+
+const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
+
+let discord: DiscordDouble
+let platform: Platform
+let received: Received[]
+let recent: RecentConversation[]
+let memory: ReturnType<typeof memoryForTest>
+
+/** Another process, with what the one before it has kept. */
+const start = async (): Promise<void> => {
+  const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl }
+  platform = await createDiscordPlatform(
+    own,
+    { log, clock: Date.now, ids: randomUUID, memory },
+    { requestTimeoutMs: 2_000, previewEveryMs: 20, rereadMs: 50 },
+  )
+  await platform.start(
+    inboxOf(async (message) => {
+      const isKnown = received.some(({ deliveryId }) => deliveryId === message.deliveryId)
+      if (!isKnown) received.push(message)
+      return { outcome: isKnown ? 'duplicate' : 'accepted', id: message.deliveryId }
+    }),
+  )
+}
+
+beforeEach(async () => {
+  discord = await startDiscord()
+  received = []
+  recent = []
+  memory = { ...memoryForTest(), recentConversations: async () => recent }
+  await start()
+})
+afterEach(async () => {
+  await platform.stop()
+  await discord.close()
+})
+
+const reply = (conversationId: string, text: string, more: Partial<OutgoingMessage> = {}): OutgoingMessage => ({
+  id: `${randomUUID()}.0`,
+  conversationId,
+  role: 'system',
+  text,
+  part: 1,
+  parts: 1,
+  ...more,
+})
+
+const allow = [
+  { label: 'Allow', command: '/allow', style: 'primary' },
+  { label: 'Deny', command: '/deny', style: 'danger' },
+] as const
+
+const heard = (count: number): Promise<unknown> =>
+  until(`${count} were heard`, async () => received.length >= count || undefined)
+const texts = (): string[] => received.map(({ text }) => text)
+const threadOf = (id: string): string => `${discord.general.id}:${id}`
+const buttons = (channel: string) =>
+  discord.state.of(channel).flatMap(({ components = [] }) => components.flatMap((row) => row.components))
+const read = async (file: AsyncIterable<Uint8Array> | undefined): Promise<string> => {
+  let text = ''
+  if (file !== undefined) for await (const chunk of file) text += Buffer.from(chunk).toString()
+  return text
+}
+
+test('a mention with a file is seen, worked on, asked about and answered', async () => {
+  const file = discord.attach('trace.log', 'Error: no cookie')
+  const { id, reactions } = discord.say('@coppice fix this', { message: { attachments: [file] } })
+  await heard(1)
+  const [attachment] = received[0]?.details.attachments ?? []
+  expect(attachment).toMatchObject({ name: 'trace.log', mediaType: 'text/plain', bytes: 16 })
+  if (attachment === undefined) throw new Error('no attachment')
+  expect(await read(await platform.fetchAttachment?.(attachment, new AbortController().signal))).toBe(
+    'Error: no cookie',
+  )
+  await until('it is seen', async () => reactions?.includes('👀') || undefined)
+  await until('the thread is there', async () => discord.state.channels.get(id))
+
+  platform.preview?.(threadOf(id), progressOf('Let me'))
+  await until('it shows', async () => discord.saidIn(id).find((text) => text.startsWith('Let me')))
+  expect(buttons(id).map(({ label }) => label)).toEqual(['Stop'])
+  await platform.send(reply(threadOf(id), 'May I run npm test?', { actions: allow }))
+  const press = discord.press('Allow', { in: id })
+  await heard(2)
+  expect(received[1]).toEqual({
+    conversationId: threadOf(id),
+    deliveryId: press,
+    kind: 'message',
+    text: '/allow',
+    details: { userId: alice.id, channelId: discord.general.id },
+  })
+  await until('the buttons are disabled', async () => buttons(id).every(({ disabled }) => disabled) || undefined)
+  expect(discord.state.callbacks).toEqual([{ id: press, type: 6, content: undefined }])
+  await platform.send(reply(threadOf(id), 'Done.', { role: 'agent' }))
+  expect(discord.saidIn(id)).toEqual(['May I run npm test?', 'Done.'])
+})
+
+describe('a button', () => {
+  test('of a stranger does nothing, tells them alone, and stays for the others', async () => {
+    const channel = discord.general.id
+    await platform.send(reply(channel, 'May I?', { actions: allow }))
+    discord.press('Allow', { in: channel, by: mallory })
+    await until('they are told', async () => discord.state.callbacks[0])
+    expect(discord.state.callbacks).toMatchObject([{ type: 4, whispered: true }])
+    expect(received).toEqual([])
+    expect(buttons(channel).some(({ disabled }) => disabled)).toBe(false)
+  })
+
+  test('may have a command that is longer than Discord takes; one that is not known says so', async () => {
+    const channel = discord.general.id
+    const command = `/worktree restore ${'feature/'.repeat(20)}x`
+    await platform.send(reply(channel, 'Removed.', { actions: [{ label: 'Restore', command }] }))
+    discord.press('Restore', { in: channel })
+    await heard(1)
+    expect(texts()).toEqual([command])
+    const components = [{ type: 1 as const, components: [{ label: 'Old', custom_id: '#gone' }] }]
+    Object.assign(discord.state.of(channel)[0] ?? {}, { components })
+    discord.press('Old', { in: channel })
+    await until('it says so', async () => discord.state.callbacks.find(({ content }) => content?.includes('too old')))
+  })
+})
+
+test('a long paste is the message; another file is a file', async () => {
+  const pasted = discord.attach('message.txt', 'a\u200B long story')
+  const large = discord.attach('message.txt', 'x'.repeat(100_001))
+  discord.say('@coppice fix this:', { message: { attachments: [pasted, discord.attach('a.txt', 'x')] } })
+  discord.say('', { in: '555555555555555555', direct: true, message: { attachments: [pasted] } })
+  discord.say('', { in: '555555555555555555', direct: true, message: { attachments: [large] } })
+  await heard(3)
+  expect(texts().toSorted()).toEqual(['See the attached file.', 'a long story', 'fix this:\n\na long story'])
+  const mention = received.find(({ text }) => text.startsWith('fix'))
+  expect(mention?.details.attachments?.map(({ name }) => name)).toEqual(['a.txt'])
+})
+
+test('a file from anywhere else is not fetched', async () => {
+  const file = { ...discord.attach('a.txt', 'x'), url: 'http://169.254.169.254/latest/meta-data' }
+  discord.say('@coppice look', { message: { attachments: [file] } })
+  await heard(1)
+  const [attachment] = received[0]?.details.attachments ?? []
+  if (attachment === undefined) throw new Error('no attachment')
+  const fetching = platform.fetchAttachment?.(attachment, new AbortController().signal)
+  await expect(fetching).rejects.toThrow("files from 169.254.169.254 aren't fetched")
+})
+
+test('without the permission to create threads or to react, it is answered in the channel, and a reply goes on there', async () => {
+  discord.state.denied.add('threads').add('reactions')
+  const { general } = discord
+  const { id } = discord.say('@coppice fix this')
+  await heard(1)
+  await platform.send(reply(threadOf(id), 'May I?', { actions: allow }))
+  expect(discord.state.of(general.id).at(-1)).toMatchObject({
+    content: 'May I?',
+    message_reference: { message_id: id },
+  })
+  discord.press('Deny', { in: general.id })
+  await heard(2)
+  const answer = discord.state.of(general.id).at(-1)
+  if (answer === undefined) throw new Error('no answer')
+  discord.say('@coppice go on', { message: { type: 19, referenced_message: answer } })
+  await heard(3)
+  expect(received.map(({ conversationId }) => conversationId)).toEqual([threadOf(id), threadOf(id), threadOf(id)])
+})
+
+describe('what is written while the server is down', () => {
+  const direct = '555555555555555555'
+  const begun = async (): Promise<string> => {
+    const { id } = discord.say('@coppice one')
+    await heard(1)
+    discord.say('hello', { in: direct, direct: true })
+    await heard(2)
+    await until('the thread is there', async () => discord.state.channels.get(id))
+    recent = [threadOf(id), direct].map((conversationId) => ({ conversationId, lastActivityAt: Date.now() }))
+    return id
+  }
+
+  test('is delivered by the session, which outlives the process', async () => {
+    await begun()
+    await platform.stop()
+    discord.say('@coppice meanwhile')
+    await start()
+    await heard(3)
+    expect(texts()).toEqual(['one', 'hello', 'meanwhile'])
+    expect(discord.gateway.identified).toHaveLength(1)
+    expect(discord.gateway.resumed.count).toBe(1)
+    discord.say('@coppice and now')
+    await heard(4)
+    expect(platform.status?.().state).toBe('connected')
+  })
+
+  test('is read where the session has ended: threads, direct messages and mentions in their channels, each once', async () => {
+    const thread = await begun()
+    await platform.stop()
+    discord.gateway.expire()
+    for (let at = 0; at < 120; at++) discord.say(`among people ${at}`, { quietly: true })
+    discord.say('@coppice in the channel', { quietly: true })
+    discord.say('@coppice from a stranger', { quietly: true, by: mallory })
+    discord.say('@coppice in the thread', { quietly: true, in: thread })
+    discord.say('not for us', { quietly: true, in: thread })
+    discord.say('in private', { quietly: true, in: direct, direct: true })
+    await start()
+    await heard(5)
+    expect(texts().slice(2).toSorted()).toEqual(['in private', 'in the channel', 'in the thread'])
+    await platform.stop()
+    discord.gateway.expire()
+    await start()
+    discord.say('@coppice the end')
+    await heard(6)
+    expect(received).toHaveLength(6)
+  })
+
+  test('is read again after a failure, and until then nothing is given up', async () => {
+    await begun()
+    await platform.stop()
+    discord.gateway.expire()
+    discord.say('in private', { quietly: true, in: direct, direct: true })
+    discord.rest.fail = ({ method, path }) =>
+      method === 'GET' && path === `/channels/${direct}/messages` ? { how: 'error', status: 500 } : undefined
+    await start()
+    await until('it was tried', async () => platform.status?.().lastError)
+    discord.say('@coppice live')
+    await heard(3)
+    // Another process, which begins where the first one was.
+    await platform.stop()
+    discord.gateway.expire()
+    discord.rest.fail = () => undefined
+    await start()
+    await heard(4)
+    expect(texts()).toEqual(['one', 'hello', 'live', 'in private'])
+  })
+})
