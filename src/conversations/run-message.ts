@@ -17,6 +17,7 @@ import type { Handled, MessageControls } from './message-controls.ts'
 import { isChatCommand } from './answer-command.ts'
 import * as notices from './notices.ts'
 import { isOffer, type Offer, offerReply } from './offers.ts'
+import { publishRun } from './publish-run.ts'
 import { askInThread } from './questions.ts'
 import type { RepoCommand } from '../commands/repo-commands.ts'
 import { hintsInText } from './thread-hints.ts'
@@ -45,7 +46,10 @@ export const runMessage = async (
 ): Promise<MessageResult> => {
   const offers: Offer[] = []
   const result = await runAgent(context, await requestOf(context, message, task, offers))
-  return answerOf(context, message, task, result, offers)
+  const { codebase, run } = task
+  const isRerun = message.attempts > 1
+  const published = await publishRun(context, { codebase, result, isRerun, signal: run.signal })
+  return answerOf(context, message, task, { result, offers, published })
 }
 
 const requestOf = async (
@@ -198,12 +202,18 @@ const untold = async (
   return news
 }
 
+type Answered = {
+  readonly result: RunResult
+  readonly offers: readonly Offer[]
+  /** What became of the pull request that a run opens by itself. */
+  readonly published: string | undefined
+}
+
 const answerOf = (
   { isolation }: ConversationsContext,
   message: InboxMessage,
   { conversation, codebase, run }: MessageTask,
-  result: RunResult,
-  offers: readonly Offer[],
+  { result, offers, published }: Answered,
 ): MessageResult => {
   const reply = (words: string): readonly NewReply[] => [{ key: 'reply', role: 'system', text: words }]
   switch (result.outcome) {
@@ -221,6 +231,7 @@ const answerOf = (
           result.outcome === 'failed' ? 'failed' : interruptionOf(run.signal) === undefined ? 'answered' : 'stopped',
         replies: [
           ...repliesOf(result, { codebase, run, runMinutes: isolation.settings.runMinutes }),
+          ...(published === undefined ? [] : [{ key: 'pull-request', role: 'system', text: published } as const]),
           ...offers.slice(0, 1).map(offerReply),
         ],
         record: async (store) => {

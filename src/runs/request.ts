@@ -94,6 +94,12 @@ export type RunResult =
       RunEnd & {
         /** The agent was to continue its session, and couldn't. */
         readonly sessionLost: boolean
+        /** Undefined: it read in the shared checkout. */
+        readonly environment: IsolatedEnvironment | undefined
+        /** Both files and request came from the repository itself. */
+        readonly trusted: boolean
+        /** The environment's branch moved. */
+        readonly committed: boolean
       })
 
 /** What remains and what changed after the agent ended. */

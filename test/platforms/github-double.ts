@@ -6,6 +6,7 @@ import { createSecrets, type Secrets } from '../../src/process/redaction/redact.
 import type { Platform, WebhookAnswer } from '../../src/platforms/platform.ts'
 import type { GithubSettings } from '../../src/platforms/github/settings.ts'
 import { createGithubPlatform, type GithubOptions } from '../../src/platforms/github/platform.ts'
+import { type AppState, appRoutes, newAppState } from './github-app-double.ts'
 import { answerGraphql, connection, type Fields, NotFound } from './github-graphql.ts'
 
 /*
@@ -31,7 +32,7 @@ export type DoublePull = {
 }
 type User = { id: number; login: string; type: string }
 
-export type GithubDouble = {
+export type GithubDouble = AppState & {
   readonly url: string
   readonly self: User
   readonly requests: string[]
@@ -57,6 +58,7 @@ export const startDouble = async (): Promise<GithubDouble> => {
   let nextId = 100
   const self = { id: 900, login: 'coppice-machine', type: 'User' }
   const double: Omit<GithubDouble, 'url' | 'close'> = {
+    ...newAppState(),
     self,
     requests: [],
     authorizations: new Set(),
@@ -107,7 +109,7 @@ const serve = async (
   const text = Buffer.concat(chunks).toString()
   const body = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
   const url = new URL(request.url ?? '/', `http://${request.headers.host ?? 'localhost'}`)
-  const answer = typeof trouble === 'object' ? trouble : answerTo(double, request.method ?? 'GET', url, body)
+  const answer = typeof trouble === 'object' ? trouble : answerTo(double, request, url, body)
   if (trouble === 'held') return
   if (trouble === 'lost') {
     response.destroy()
@@ -118,11 +120,18 @@ const serve = async (
 }
 
 type State = Omit<GithubDouble, 'url' | 'close'>
-type Handler = (state: State, found: readonly string[], url: URL, body: Record<string, unknown>) => Answer
+type Handler = (
+  state: State,
+  found: readonly string[],
+  url: URL,
+  body: Record<string, unknown>,
+  authorization: string,
+) => Answer
 
 const missing: Answer = { status: 404, body: { message: 'Not Found' } }
 
 const routes: readonly (readonly [RegExp, Handler])[] = [
+  ...appRoutes,
   [/^GET \/user$/, ({ self }) => ({ status: 200, body: self })],
   [
     /^GET \/repos\/([^/]+\/[^/]+)\/collaborators\/([^/]+)\/permission$/,
@@ -263,10 +272,11 @@ const pullFields = (pull: Pull | undefined, closes: readonly string[]): Fields =
     ),
 })
 
-const answerTo = (state: State, method: string, url: URL, body: Record<string, unknown>): Answer => {
+const answerTo = (state: State, request: Request, url: URL, body: Record<string, unknown>): Answer => {
+  const { method = 'GET', headers } = request
   for (const [pattern, handle] of routes) {
     const found = pattern.exec(`${method} ${url.pathname}`)
-    if (found !== null) return handle(state, found.slice(1), url, body)
+    if (found !== null) return handle(state, found.slice(1), url, body, headers.authorization ?? '')
   }
   return missing
 }
