@@ -1,7 +1,7 @@
 import { publicationText } from '../commands/pull-request/texts.ts'
 import { toAppError } from '../domain/errors.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import type { NotPublished } from '../domain/publishing.ts'
+import type { NotPublished } from '../domain/forge/publishing.ts'
 import { currentConfig } from '../isolation/codebases/base-and-config.ts'
 import { publish } from '../isolation/publish/publish.ts'
 import type { RunResult } from '../runs/request.ts'

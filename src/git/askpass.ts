@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { HostToken } from '../domain/login.ts'
+import type { HostToken } from '../domain/forge/login.ts'
 import { selfIdentity } from '../process/identity.ts'
 import { withPrivateFile } from '../process/files/private-file.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'

@@ -1,6 +1,6 @@
 import { isAppError } from '../domain/errors.ts'
 import type { Sha } from '../domain/names.ts'
-import type { Rejection } from '../domain/publishing.ts'
+import type { Rejection } from '../domain/forge/publishing.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 import { meaningfulLine } from './failure.ts'
 import type { Setting } from './neutral.ts'

@@ -1,8 +1,8 @@
 import type { Codebase } from '../domain/environment.ts'
-import type { FindLogin } from '../domain/login.ts'
+import type { FindLogin } from '../domain/forge/login.ts'
 import type { MergedPullRequest } from '../domain/merge-proof.ts'
 import type { Sha } from '../domain/names.ts'
-import type { NewPullRequest, OpenedPullRequest } from '../domain/publishing.ts'
+import type { NewPullRequest, OpenedPullRequest } from '../domain/forge/publishing.ts'
 
 /** The code host. */
 export type Forge = {

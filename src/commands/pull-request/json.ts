@@ -1,4 +1,4 @@
-import type { PullRequest } from '../../domain/publishing.ts'
+import type { PullRequest } from '../../domain/forge/publishing.ts'
 import type { Publication } from '../../isolation/publish/publish.ts'
 import type { FailureJson } from '../views/failure.ts'
 import { environmentJson } from '../views/json.ts'

@@ -1,4 +1,4 @@
-import type { NotPublished, OpenedPullRequest, Rejection } from '../../domain/publishing.ts'
+import type { NotPublished, OpenedPullRequest, Rejection } from '../../domain/forge/publishing.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
 import { counted, withFullStop } from '../../domain/text/words.ts'
 import type { Publication, Published } from '../../isolation/publish/publish.ts'

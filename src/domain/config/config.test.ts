@@ -250,6 +250,8 @@ worktree:
   submodules: false
   ports: [PORT, DB_PORT]
   allowForks: true
+pullRequests:
+  open: auto
 `
     expect(await repo(text)).toEqual({
       base: 'develop',
@@ -261,6 +263,7 @@ worktree:
       submodules: false,
       ports: ['PORT', 'DB_PORT'],
       allowForks: true,
+      openPullRequests: 'auto',
     })
   })
 

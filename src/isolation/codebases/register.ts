@@ -1,6 +1,6 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
-import { githubName, ownerAndName, remoteAddress } from '../../domain/remote-address.ts'
+import { githubName, ownerAndName, remoteAddress } from '../../domain/forge/remote-address.ts'
 import { trimEndOf } from '../../domain/text/trim-end.ts'
 import { idForNew, keepRecognisable } from './recognise.ts'
 import type { IsolationContext } from '../context.ts'

@@ -2,10 +2,10 @@
  * Publishing: pushes an environment's branch with the server's credentials and opens a pull request for it. In: an
  * environment. Out: what was pushed and opened, or why not. Anybody may call it again: it ends in the same state.
  */
-import { compareUrl } from '../../domain/compare-url.ts'
+import { compareUrl } from '../../domain/forge/compare-url.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { NotPublished, OpenedPullRequest, PullRequest } from '../../domain/publishing.ts'
+import type { NotPublished, OpenedPullRequest, PullRequest } from '../../domain/forge/publishing.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
 import type { UncommittedWork } from '../../domain/removal/uncommitted.ts'
 import { isTrusted } from '../../domain/trust.ts'

@@ -1,5 +1,5 @@
 import type { Codebase } from '../../domain/environment.ts'
-import { ownerAndName, type RemoteAddress, remoteAddress } from '../../domain/remote-address.ts'
+import { ownerAndName, type RemoteAddress, remoteAddress } from '../../domain/forge/remote-address.ts'
 
 /**
  * The host that git uses for the GitHub at this API: GitHub Enterprise Server has both on one host, github.com and

@@ -1,5 +1,5 @@
-import type { FindLogin } from '../../../domain/login.ts'
-import { remoteAddress } from '../../../domain/remote-address.ts'
+import type { FindLogin } from '../../../domain/forge/login.ts'
+import { remoteAddress } from '../../../domain/forge/remote-address.ts'
 import type { Failure } from '../failure.ts'
 import { gitHostOf, type Repository, repositoryAt } from '../host.ts'
 import { type GithubSettings, isApp } from '../settings.ts'

@@ -1,4 +1,4 @@
-import type { Trust } from './trust.ts'
+import type { Trust } from '../trust.ts'
 
 /** Why a remote didn't take a push. */
 export type Rejection =
