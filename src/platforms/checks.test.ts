@@ -94,6 +94,11 @@ test('GitHub: an app proves itself with its key', async () => {
   answers = { '/app': { body: { name: 'Coppice' } } }
   const given = { appId: '12', webhookSecret: 's' }
   expect(lines(await check('github', { ...given, privateKey: pem }))[0]).toBe('pass app: is Coppice')
+  const permissions = { contents: 'read', issues: 'write', metadata: 'read' }
+  answers = { '/app': { body: { name: 'Coppice', permissions } } }
+  expect(lines(await check('github', { ...given, privateKey: pem }))[0]).toBe(
+    'fail app: is Coppice, without write permission for Contents, Pull requests',
+  )
   const [head = '', payload = '', signature = ''] = (asked[0]?.authorization ?? '').replace('Bearer ', '').split('.')
   expect(verify('RSA-SHA256', Buffer.from(`${head}.${payload}`), publicKey, Buffer.from(signature, 'base64url'))).toBe(
     true,

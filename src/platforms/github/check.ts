@@ -8,6 +8,7 @@ import {
   type CheckParts,
   missing,
   fail,
+  recordOf,
   passed,
   type Request,
   textOf,
@@ -45,8 +46,24 @@ const githubUser = ({ status, body }: Response): Verdict =>
 
 const githubApp = ({ status, body }: Response): Verdict =>
   status === 200
-    ? pass(`is ${textOf(body['name'])}`)
+    ? permitted(`is ${textOf(body['name'])}`, recordOf(body['permissions']))
     : fail(`answered ${status}`, 'check that the app ID and the private key belong together')
+
+/** To clone and push, to reply, to open pull requests. An answer without permissions says nothing about them. */
+const permitted = (who: string, permissions: Readonly<Record<string, unknown>>): Verdict => {
+  const lacking = needed.filter(([name]) => permissions[name] !== 'write').map(([, title]) => title)
+  if (lacking.length === 0 || Object.keys(permissions).length === 0) return pass(who)
+  return fail(
+    `${who}, without write permission for ${lacking.join(', ')}`,
+    "grant it on the app's page, then accept it for each installation",
+  )
+}
+
+const needed = [
+  ['contents', 'Contents'],
+  ['issues', 'Issues'],
+  ['pull_requests', 'Pull requests'],
+] as const
 
 type AppToken = { readonly ok: true; readonly token: string } | { readonly ok: false; readonly check: Check }
 
