@@ -1,3 +1,7 @@
+/*
+ * Code hosts and what is published there, as values. In: a remote's URL. Out: where it leads, what git logs in with
+ * there, and what became of a push and its pull request.
+ */
 import type { Trust } from '../trust.ts'
 
 /** Why a remote didn't take a push. */
