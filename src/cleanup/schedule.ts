@@ -142,6 +142,9 @@ const topUpSpares = async ({ context, keepSpares }: ScheduleOptions, codebase: C
   if (clock() - activity < Math.max(1, settings.staleDays) * DAY_MS) keepSpares(codebase.id)
 }
 
+/** A thread or a user that a platform hasn't heard of for this long is new to it. */
+const MEMORY_RETENTION_MS = 90 * DAY_MS
+
 const forgetOld = async ({
   store,
   clock,
@@ -150,6 +153,7 @@ const forgetOld = async ({
   const before = clock() - DELIVERY_RETENTION_MS
   try {
     // Replies first: they reference their message.
+    await store.platformMemory.deleteBefore(clock() - MEMORY_RETENTION_MS)
     const replies = await store.outbox.deleteSent(before)
     return { messages: await store.inbox.deleteDone(before), replies }
   } catch (error) {

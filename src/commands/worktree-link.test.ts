@@ -35,7 +35,23 @@ test('a linked conversation is persistent where its platform says so', async () 
   }
   expect(await persistent('telegram')).toBe(true)
   expect(await persistent('slack')).toBe(false)
-  expect(await persistent('unheard-of')).toBe(false)
+  // So the worktree is never cleaned up, not even when its issue is worked on elsewhere.
+  const { codebase, context } = world
+  await context.store.codebases.update(codebase.id, { github: 'acme/app' })
+  const shared = (await resolved(world, 'thread', 'C1:1')).environment
+  expect((await link(world, shared.id, 'github:acme/app#42')).text(view)).toContain(
+    'Its previous worktree issue-42 keeps its files, and stays until somebody removes it.',
+  )
+})
+
+test('a conversation on an unknown platform is refused, with the platforms there are', async () => {
+  await using world = await makeWorld()
+  await issue(world, 42)
+  const refused = link(world, 'issue-42', 'slak:5:6')
+  await expect(refused).rejects.toMatchObject({ code: 'usage', message: 'unknown platform "slak"' })
+  const names = 'cli, discord, github, slack, telegram, test, web'
+  await expect(refused).rejects.toMatchObject({ remedy: `usage: --conversation <platform:id>. Platforms: ${names}` })
+  expect(await world.context.store.conversations.find('slak', '5:6')).toBeUndefined()
 })
 
 test('from the command line, the issue of the conversation moves along; of another repository, it does not', async () => {

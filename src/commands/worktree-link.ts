@@ -1,6 +1,6 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
-import { capabilitiesOf, type PlatformCapabilities } from '../domain/platform-capabilities.ts'
+import type { KnownPlatforms, PlatformCapabilities } from '../domain/platform-capabilities.ts'
 import { capitalized, counted } from '../domain/text/words.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 import { toWork, type Work, workLabel } from '../domain/work.ts'
@@ -34,6 +34,7 @@ const run = async (call: Call): Promise<LinkResult> => {
   const { chat, signal } = call
   const named = chat === undefined ? conversationOf(textOf(call.values, 'conversation')) : undefined
   const { context, codebase, platforms } = await resolveTargetForWrite(call)
+  const capabilities = named && knownCapabilities(await platforms(), named)
   const environment = await findEnvironment(context, codebase, call.words[0] ?? '', cwdOf(call))
   await assertThere(context, codebase, environment)
   const previous = await previousOf(context, chat, environment)
@@ -47,8 +48,7 @@ const run = async (call: Call): Promise<LinkResult> => {
       'end',
       work && (await workToMove(context, codebase, work, chat.hints, signal)),
     )
-  } else if (named !== undefined) {
-    const capabilities = capabilitiesOf(await platforms(), named.platform)
+  } else if (named !== undefined && capabilities !== undefined) {
     const work = await workOf(context, codebase, named, capabilities)
     const toMove = work && (await workToMove(context, codebase, work, {}, signal))
     linked = await bind(context, environment, named, capabilities, toMove)
@@ -151,6 +151,14 @@ const conversationOf = (text: string | undefined): ConversationKey => {
   return { platform, conversationId }
 }
 
+/** Nothing would ever be said in a conversation on a platform that doesn't exist. */
+const knownCapabilities = (known: KnownPlatforms, { platform }: ConversationKey): PlatformCapabilities => {
+  const capabilities = known.get(platform)
+  if (capabilities !== undefined) return capabilities
+  const names = [...known.keys()].toSorted().join(', ')
+  throw usage(`unknown platform "${platform}"`, `usage: --conversation <platform:id>. Platforms: ${names}`)
+}
+
 const toText = (result: LinkResult, view: View): string => {
   const { environment, codebase, conversation, conversations, linked, leftBehind, previous } = result
   return [
@@ -196,8 +204,9 @@ const aboutWork = (linked: LinkedWork, { branch }: IsolatedEnvironment, view: Vi
   }
 }
 
-const fateOf = ({ status, owned }: IsolatedEnvironment): string => {
+const fateOf = ({ status, owned, persistent }: IsolatedEnvironment): string => {
   if (status === 'missing') return 'is missing'
+  if (owned && persistent === true) return 'keeps its files, and stays until somebody removes it'
   return owned ? 'keeps its files, and is cleaned up like any other' : 'keeps its files'
 }
 

@@ -1,5 +1,6 @@
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
+import { numberedWork } from '../domain/hints.ts'
 import { shellWord } from '../domain/text/shell-word.ts'
 import { addCodebase } from '../isolation/codebases/codebases.ts'
 import type { IsolationContext } from '../isolation/context.ts'
@@ -9,6 +10,7 @@ import type { ConversationsContext } from './context.ts'
 import * as notices from './notices.ts'
 import { replyTarget, recordReplies } from './outbox/replies.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
+import { sameWork } from '../domain/work.ts'
 
 /** `refusal`: the codebase is unclear, so the user must choose. */
 export type Bound =
@@ -28,18 +30,18 @@ export const codebaseFor = async (
   const { isolation } = context
   const { codebase: name, move = false, github, cloneUrl } = message.details
   const named = name === undefined ? undefined : await byName(isolation, name)
-  if (named !== undefined && move) return bind(context, conversation, named, message)
+  if (named !== undefined && move) return bind(context, conversation, named, message, 'asked')
   // An issue is only about its own repository.
   if (named === undefined && github !== undefined) {
-    return bind(context, conversation, await byGithub(isolation, github, cloneUrl))
+    return bind(context, conversation, await byGithub(isolation, github, cloneUrl), message)
   }
   const own = await codebaseBinding(isolation, conversation)
   if (own.kind === 'known') {
     if (named !== undefined && named.id !== own.codebase.id) await tellStays(context, message, own.codebase, named)
-    return bind(context, conversation, own.codebase)
+    return bind(context, conversation, own.codebase, message)
   }
   if (own.kind === 'gone') return { refusal: notices.codebaseGoneNotice(own, await namesIn(isolation), message) }
-  if (named !== undefined) return bind(context, conversation, named)
+  if (named !== undefined) return bind(context, conversation, named, message)
   return ofChannel(context, conversation, message)
 }
 
@@ -53,12 +55,12 @@ const ofChannel = async (
   const { channelId } = message.details
   const channel = channelId === undefined ? undefined : await store.conversations.find(message.platform, channelId)
   const inherited = channel && (await codebaseBinding(isolation, channel))
-  if (inherited?.kind === 'known') return bind(context, conversation, inherited.codebase)
+  if (inherited?.kind === 'known') return bind(context, conversation, inherited.codebase, message)
   const names = await namesIn(isolation)
   if (inherited?.kind === 'gone') return { refusal: notices.codebaseGoneNotice(inherited, names, message) }
   const [only, ...others] = await store.codebases.list(host)
   if (only === undefined || others.length > 0) return { refusal: notices.unboundNotice(names) }
-  return { ...(await bind(context, conversation, only)), isFallback: true }
+  return { ...(await bind(context, conversation, only, message)), isFallback: true }
 }
 
 const namesIn = async ({ store, host }: Pick<IsolationContext, 'store' | 'host'>): Promise<string[]> =>
@@ -87,26 +89,34 @@ const byGithub = async (context: IsolationContext, github: string, cloneUrl: str
   return (await addCodebase(context, cloneUrl, '/', { github })).codebase
 }
 
-/** Moving drops the conversation's environment and session: they belong to the old codebase. */
+/**
+ * Moving drops the conversation's environment and session: they belong to the old codebase. So does its number, unless
+ * the message brings one. A person who links the conversation later moves that work along.
+ */
 const bind = async (
   context: ConversationsContext,
-  { id, codebaseId, formerCodebase }: Conversation,
+  { id, codebaseId, formerCodebase, work: known }: Conversation,
   codebase: Codebase,
-  moving?: InboxMessage,
+  message: InboxMessage,
+  move?: 'asked',
 ): Promise<{ readonly codebase: Codebase }> => {
-  if (codebaseId === codebase.id) return { codebase }
   const { store, clock } = context.isolation
+  const work = numberedWork(message.details.hints)
+  if (codebaseId === codebase.id) {
+    if (work !== undefined && !(known && sameWork(known, work))) await store.conversations.update(id, { work })
+    return { codebase }
+  }
   const hadOne = codebaseId !== undefined || (formerCodebase !== undefined && formerCodebase.id !== codebase.id)
   await store.transaction(async (inside) => {
-    await inside.conversations.update(id, { codebaseId: codebase.id, ...(hadOne && { environmentId: undefined }) })
+    const fresh = { codebaseId: codebase.id, ...(hadOne && { environmentId: undefined }), ...(work && { work }) }
+    await inside.conversations.update(id, fresh)
     if (!hadOne) return
     await inside.sessions.end(id, 'another codebase', clock())
-    if (moving !== undefined) {
-      const text = notices.movedCodebaseNotice(codebase)
-      await recordReplies(context, inside, replyTarget(moving), [{ key: 'codebase', role: 'system', text }])
-    }
+    if (move === undefined) return
+    const text = notices.movedCodebaseNotice(codebase)
+    await recordReplies(context, inside, replyTarget(message), [{ key: 'codebase', role: 'system', text }])
   })
-  if (moving !== undefined) context.queue.outboxChanged()
+  if (move !== undefined) context.queue.outboxChanged()
   return { codebase }
 }
 

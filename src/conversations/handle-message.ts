@@ -1,10 +1,8 @@
-import { isNumbered, parseWorkRef } from '../domain/work.ts'
 import { onConversationClosed } from '../cleanup/closed.ts'
 import { isAppError, NotIsolatedError } from '../domain/errors.ts'
-import type { IsolationHints } from '../domain/hints.ts'
 import { rememberMerge } from '../isolation/merge-proof/forge.ts'
 import { capabilitiesOf } from '../domain/platform-capabilities.ts'
-import type { Conversation, ConversationPatch, InboxMessage, Store } from '../store/store.ts'
+import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import { codebaseFor } from './bind-codebase.ts'
 import { renameImported } from './rename-imported.ts'
 import { answerCommand, isChatCommand } from './answer-command.ts'
@@ -15,7 +13,7 @@ import type { Handled, MessageControls } from './message-controls.ts'
 import * as notices from './notices.ts'
 import { acceptedOffer } from './offers.ts'
 import { prepared } from './inbox/prepared.ts'
-import { routeMessage } from './route-message.ts'
+import { asRouted, routeMessage } from './route-message.ts'
 import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 import { type MessageTask, overBudget, runMessage } from './run-message.ts'
 
@@ -45,9 +43,9 @@ export const handleMessage = async (
     if (isChatCommand(typed.text)) return await answerOrRun(context, typed, conversation, run)
     const routed = await routeMessage(context, message, conversation)
     if (routed.kind === 'offer') return await answered(context, message, [routed.reply])
-    const given = { ...message, text: routed.text }
+    const given = asRouted(message, routed)
     if (isChatCommand(given.text)) return await answerOrRun(context, given, conversation, run)
-    return await work(context, given, conversation, run)
+    return await work(context, given, conversation, run, { said: routed.of })
   } catch (error) {
     const interrupted = interruptionOf(run.signal)
     // An agent that couldn't be ended may still run: leave the message running, so that the next start ends it first.
@@ -121,17 +119,9 @@ const conversationOf = async (
     lastActivityAt: now,
     closedAt: undefined,
     ...(details.agent !== undefined && { agent: details.agent }),
-    ...numberedWork(details.hints),
   }
   await store.conversations.update(conversation.id, patch)
   return { ...conversation, ...patch }
-}
-
-/** A person who links the conversation later moves this work along. */
-const numberedWork = ({ workflowType, workflowId }: IsolationHints = {}): Pick<ConversationPatch, 'work'> => {
-  if (workflowType === undefined || workflowId === undefined || !isNumbered(workflowType)) return {}
-  const work = parseWorkRef(`${workflowType}:${workflowId}`)
-  return work === undefined ? {} : { work }
 }
 
 const answerOrRun = async (
@@ -148,7 +138,9 @@ const answerOrRun = async (
   const codebase = found !== undefined && 'codebase' in found ? found.codebase : undefined
   // A repository's thread is about that one, whatever it was bound to before.
   const fallback = message.details.github === undefined ? conversation.codebaseId : undefined
-  const bound = { ...conversation, codebaseId: codebase?.id ?? fallback }
+  // Read again: its number and its worktree may have been the previous codebase's.
+  const current = (await context.isolation.store.conversations.get(conversation.id)) ?? conversation
+  const bound = { ...current, codebaseId: codebase?.id ?? fallback }
   const answer = await answerCommand(context, {
     conversation: bound,
     text: message.text,
@@ -161,7 +153,7 @@ const answerOrRun = async (
     signal: run.signal,
   })
   const isFallback = found !== undefined && 'isFallback' in found
-  if (answer.kind === 'run') return work(context, message, conversation, run, { ...answer, isFallback })
+  if (answer.kind === 'run') return work(context, message, conversation, run, { asked: answer, isFallback })
   return answered(context, message, [{ key: 'reply', role: 'system', text: answer.text }])
 }
 
@@ -170,7 +162,7 @@ const work = async (
   given: InboxMessage,
   conversation: Conversation,
   run: MessageControls,
-  asked?: NonNullable<MessageTask['asked']> & { readonly isFallback: boolean },
+  { asked, said, isFallback = false }: Partial<Pick<MessageTask, 'asked' | 'said'>> & { isFallback?: boolean },
 ): Promise<Handled> => {
   const found = await codebaseFor(context, conversation, given)
   if ('refusal' in found) {
@@ -186,14 +178,13 @@ const work = async (
   const message = await prepared(context, given, run.signal)
   const same = conversation.codebaseId === undefined || conversation.codebaseId === codebase.id
   const bound = { ...conversation, codebaseId: codebase.id, ...(!same && { environmentId: undefined }) }
-  const { outcome, replies, record } = await runMessage(context, message, { conversation: bound, codebase, run, asked })
+  const task = { conversation: bound, codebase, run, asked, said }
+  const { outcome, replies, record } = await runMessage(context, message, task)
   await context.isolation.failpoint('message.worked')
   // Where the work happens names the repository; a command that only reads has no such place.
   const readsHere = asked?.command.type === 'read' && !asked.command.requiresIsolation
   const named: NewReply[] =
-    asked?.isFallback === true && readsHere
-      ? [{ key: 'codebase', role: 'system', text: notices.onlyCodebaseNotice(codebase) }]
-      : []
+    isFallback && readsHere ? [{ key: 'codebase', role: 'system', text: notices.onlyCodebaseNotice(codebase) }] : []
   await answered(context, message, [...named, ...replies], record)
   return outcome
 }

@@ -14,8 +14,15 @@ export const renameImported = async (
 ): Promise<void> => {
   const threadId = capabilitiesOf(platforms, platform).threadIdOf?.(conversationId)
   if (threadId === undefined) return
-  const renamed = await store.conversations.renameImported({ platform, conversationId }, threadId)
-  const environment = renamed?.environmentId && (await store.environments.get(renamed.environmentId))
-  if (!environment) return
-  await store.environments.addAlias(environment.id, environment.codebaseId, toWork('thread', conversationId), clock())
+  const { conversations } = store
+  const imported = await conversations.findImported(platform, threadId)
+  if (imported?.conversationId !== threadId) return
+  if ((await conversations.find(platform, conversationId)) !== undefined) return
+  await store.transaction(async (inside) => {
+    const environment = imported.environmentId && (await inside.environments.get(imported.environmentId))
+    const work = toWork('thread', conversationId)
+    // First: it locks the codebase, as everything does that also changes conversations.
+    if (environment) await inside.environments.addAlias(environment.id, environment.codebaseId, work, clock())
+    await inside.conversations.renameImported({ platform, conversationId }, threadId)
+  })
 }

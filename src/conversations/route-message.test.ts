@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type During, type Sent, sendTo } from '../../test/helpers/send.ts'
 import { writeIn } from '../../test/helpers/repo.ts'
@@ -59,6 +60,30 @@ describe('with commands.route: suggest', () => {
     await send(asking, declined)
     const plain = (await send('no', declined)).request
     expect([plain?.prompt, plain?.rules.access]).toEqual([asking, 'write'])
+  })
+
+  test('`no` leaves the first message what it was: it still names its branch', async () => {
+    const mine = world.repo.worktree('mine', '-b', 'wip7')
+    const here = talk()
+    const text = 'review branch wip7'
+    expect((await send(text, here)).said).toMatch(offer('review'))
+    const { request } = await send('no', here)
+    expect([request?.prompt, request?.directory]).toEqual([text, mine.path])
+  })
+
+  test.each([
+    ['no', 5],
+    ['yes', 6],
+  ])('`%s` is about the issue that the first message was about, unless it names another', async (word, n) => {
+    const issue = (id: number): Sent => talk({ workflowType: 'issue', workflowId: String(id) })
+    const here = issue(n)
+    await send('please tidy up the code', here)
+    const { request } = await send(word, { ...here, details: { codebase: 'project' } })
+    expect(basename(request?.directory ?? '')).toBe(`issue-${n}`)
+    const there = issue(n + 10)
+    await send('please tidy up the code', there)
+    const other = await send(word, { ...there, details: issue(n + 20).details })
+    expect(basename(other.request?.directory ?? '')).toBe(`issue-${n + 20}`)
   })
 
   test('`yes` is a word like any other once something else was said, or in another thread', async () => {

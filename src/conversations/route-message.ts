@@ -12,8 +12,12 @@ import * as notices from './notices.ts'
 import { type NewReply, recordReplies, replyTarget } from './outbox/replies.ts'
 
 export type Routed =
-  /** To be handled with this text: as it was, or as the command that it asks for. */
-  { readonly kind: 'text'; readonly text: string } | { readonly kind: 'offer'; readonly reply: NewReply }
+  /**
+   * To be handled with this text: as it was, or as the command that it asks for. `of`: the earlier message whose text
+   * it is, if this one only answers an offer.
+   */
+  | { readonly kind: 'text'; readonly text: string; readonly of?: InboxMessage }
+  | { readonly kind: 'offer'; readonly reply: NewReply }
 
 const KEY = 'route:'
 
@@ -97,6 +101,13 @@ const announce = async (context: ConversationsContext, message: InboxMessage, { 
 /** A message, not a shell's command line: its words need no quotes. */
 const asTyped = (name: string, words: string): string => [`/${name}`, words].join(' ')
 
+/** The message as if it had been said like this. An answer that names no work is about that of the earlier message. */
+export const asRouted = (message: InboxMessage, { text, of }: Extract<Routed, { kind: 'text' }>): InboxMessage => {
+  const { hints } = message.details
+  if (of?.details.hints === undefined || hints?.workflowType !== undefined) return { ...message, text }
+  return { ...message, text, details: { ...message.details, hints: { ...of.details.hints, ...hints } } }
+}
+
 /** `yes` runs the offered command with what was said before; `no` sends that to the agent. */
 const answerToOffer = async (
   { isolation: { store } }: ConversationsContext,
@@ -107,5 +118,6 @@ const answerToOffer = async (
   const offer = await lastOffer(store, message, KEY)
   const asked = offer?.inboxId === undefined ? undefined : await store.inbox.get(offer.inboxId)
   if (offer === undefined || asked === undefined) return undefined
-  return { kind: 'text', text: word.toLowerCase() === 'yes' ? asTyped(offer.value, asked.text) : asked.text }
+  const text = word.toLowerCase() === 'yes' ? asTyped(offer.value, asked.text) : asked.text
+  return { kind: 'text', text, of: asked }
 }

@@ -29,6 +29,8 @@ export type MessageTask = {
   readonly run: MessageControls
   /** The repository command, if the message is one. */
   readonly asked: { readonly command: RepoCommand; readonly prompt: string } | undefined
+  /** The earlier message whose text this is, if this one only declined an offer. */
+  readonly said: InboxMessage | undefined
 }
 
 /** The replies of a finished message, and what to record with them. */
@@ -58,8 +60,8 @@ const requestOf = async (
   task: MessageTask,
   offers: Offer[],
 ): Promise<RunRequest> => {
-  const { conversation, codebase, run, asked } = task
-  const isFirst = asked === undefined && (await isFirstMessage(context.isolation, message, conversation))
+  const { conversation, codebase, run, asked, said = message } = task
+  const isFirst = asked === undefined && (await isFirstMessage(context.isolation, said, conversation))
   const { id, attempts, platform, conversationId, details } = message
   const isThread = details.hints?.workflowType === undefined
   return {
@@ -69,7 +71,7 @@ const requestOf = async (
     work: workOf(message),
     hints: { ...(isFirst && isThread && hintsInText(message.text, codebase)), ...details.hints },
     prompt: asked?.prompt ?? message.text,
-    ...(isFirst && { firstMessage: firstMessageOf(message) }),
+    ...(isFirst && { firstMessage: firstMessageOf(said) }),
     context: details.context,
     rules: rulesOf(asked?.command),
     needsIsolation: asked?.command.type !== 'read' || asked.command.requiresIsolation,

@@ -2,6 +2,7 @@ import { existsSync, rmSync } from 'node:fs'
 import { basename, relative } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Send, type Sent, sendTo } from '../../test/helpers/send.ts'
+import { aCodebase } from '../../test/helpers/store-values.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { IsolationHints } from '../domain/hints.ts'
@@ -145,6 +146,41 @@ describe('a link made by hand', () => {
       expect((await holderOf('issue', n))?.branch).toContain(`later-${n}`)
     },
   )
+
+  test.each(['is there', 'is gone, too'])(
+    'after the linked worktree is removed, a pull request goes back to its own branch, whose worktree %s',
+    async (how) => {
+      const n = next()
+      const shared = await treeOf('begin', thread(`C12:${n}`))
+      // Checked out in the main working tree, so that the pull request gets a branch of its own.
+      const pr = about('pr', n, { isForkPR: false, prBranch: 'main' })
+      expect(await treeOf('fix it', pr)).toBe(`pr-${n}`)
+      const before = await holderOf('pr', n)
+      await send(`/worktree link ${shared}`, pr)
+      const linked = await holderOf('pr', n)
+      if (before === undefined || linked === undefined) throw new Error('nothing was linked')
+      await world.provider.destroy(linked, { trigger: 'command', force: true })
+      if (how === 'is gone, too') rmSync(before.path, { recursive: true })
+      expect(await treeOf('go on', pr)).toBe(`pr-${n}`)
+      const after = await holderOf('pr', n)
+      expect([after?.branch, after?.id === before.id]).toEqual([`pr-${n}`, how === 'is there'])
+    },
+  )
+
+  test('leads a pull request back to its own worktree also if nobody trusts that one', async () => {
+    const n = next()
+    const shared = await treeOf('begin', thread(`C13:${n}`))
+    const pr = about('pr', n, { isForkPR: false, prBranch: 'main' })
+    await send('fix it', pr)
+    const before = await holderOf('pr', n)
+    await send(`/worktree link ${shared}`, pr)
+    const linked = await holderOf('pr', n)
+    if (before === undefined || linked === undefined) throw new Error('nothing was linked')
+    const { environments } = world.context.store
+    await environments.update(before.id, { trust: 'unproven' })
+    await world.provider.destroy(linked, { trigger: 'command', force: true })
+    expect((await send('go on', pr)).request).toMatchObject({ directory: before.path, untrusted: true })
+  })
 
   test('keeps no issue from its branch when both worktrees are gone', async () => {
     const n = next()
@@ -317,5 +353,54 @@ describe('what a platform says about an issue or a thread', () => {
       'named',
       expect.stringContaining(`Reusing worktree from PR #${n}`),
     ])
+  })
+})
+
+describe('a conversation that moves to another repository', () => {
+  const elsewhere = async (): Promise<{ name: string; shared: string; numbers: (n: number) => Promise<string> }> => {
+    const name = `other-${next()}`
+    const repo = world.box.repo(name)
+    const place = { host: world.context.host, repoPath: repo.commonDir, checkoutPath: repo.path }
+    const codebase = aCodebase(name, place)
+    await world.context.store.codebases.insert(codebase)
+    const shared = await treeOf('begin', { ...thread(`C14:${name}`), details: { codebase: name } })
+    const numbers = async (n: number): Promise<string> =>
+      (await world.context.store.environments.liveByWork(codebase.id, toWork('issue', String(n))))?.branch ?? ''
+    return { name, shared, numbers }
+  }
+
+  test('takes no number of the previous one along', async () => {
+    const n = next()
+    const other = await elsewhere()
+    const issue = about('issue', n)
+    await send('fix it', issue)
+    const moving = { ...bare(issue), details: { codebase: other.name, move: true } }
+    const { said } = await send(`/worktree link ${other.shared}`, moving)
+    expect(said).toContain(`Linked this conversation to \`${other.shared}\` of \`${other.name}\``)
+    expect(said).not.toContain('now uses')
+    expect(said, 'its worktree is the previous repository’s').not.toContain(`issue-${n}`)
+    expect(await other.numbers(n)).toBe('')
+    expect((await holderOf('issue', n))?.branch).toBe(`issue-${n}`)
+  })
+
+  test('keeps the number that came with the message', async () => {
+    const n = next()
+    const other = await elsewhere()
+    const issue = about('issue', n)
+    await send('fix it', issue)
+    const hints: IsolationHints = { workflowType: 'issue', workflowId: String(n + 1) }
+    await send('/worktree list', { ...issue, details: { codebase: other.name, move: true, hints } })
+    const linked = await send(`/worktree link ${other.shared}`, { ...issue, details: {} })
+    expect(linked.said).toContain(`Issue #${n + 1} now uses \`${other.shared}\``)
+    expect(await other.numbers(n + 1)).toBe(other.shared)
+  })
+
+  test('that isn’t registered keeps its own number', async () => {
+    const n = next()
+    const issue = about('issue', n)
+    await send('fix it', issue)
+    const hints: IsolationHints = { workflowType: 'issue', workflowId: String(n + 1) }
+    await send('/worktree list', { ...issue, details: { codebase: 'nowhere', move: true, hints } })
+    expect((await world.context.store.conversations.find('test', `acme/app#${n}`))?.work?.id).toBe(String(n))
   })
 })

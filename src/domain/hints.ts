@@ -1,4 +1,4 @@
-import type { WorkType } from './work.ts'
+import { isNumbered, parseWorkRef, type Work, type WorkType } from './work.ts'
 
 /** What a platform tells the resolver. Platforms only give hints. */
 export type IsolationHints = {
@@ -12,3 +12,9 @@ export type IsolationHints = {
   linkedPRs?: readonly number[]
   suggestedBranch?: string
 }
+
+/** The issue or pull request that a message is about. */
+export const numberedWork = ({ workflowType, workflowId }: IsolationHints = {}): Work | undefined =>
+  workflowType === undefined || workflowId === undefined || !isNumbered(workflowType)
+    ? undefined
+    : parseWorkRef(`${workflowType}:${workflowId}`)

@@ -35,12 +35,23 @@ export const isTooOld = ({ writtenAt }: Pick<IncomingMessage, 'writtenAt'>, now:
 /** `headBranch`: undefined if it is another repository's. */
 export type MergeEvent = MergedPullRequest & { readonly headBranch?: string }
 
+/** A file that came with a message. It is fetched when the message is handled, not when it arrives. */
+export type MessageAttachment = {
+  readonly name: string
+  /** What the service says about it, which isn't verified. */
+  readonly mediaType?: string
+  readonly bytes?: number
+  /** How the platform finds it again: a URL, a file ID. */
+  readonly reference: string
+}
+
 export type MessageDetails = {
   readonly userId?: string
   /** The service's id of this message, if it must be distinguished within its thread. */
   readonly messageId?: string
   /** The earlier thread, the issue's text: data for the agent, never instructions. */
   readonly context?: string
+  readonly attachments?: readonly MessageAttachment[]
   /** What the thread is called there, such as an issue's title. `own`: its author also wrote this message. */
   readonly title?: { readonly text: string; readonly own: boolean }
   readonly hints?: IsolationHints
@@ -82,6 +93,14 @@ export type ReplyState = 'waiting' | 'sent' | 'failed'
 
 /** `agent`: the agent's reply, one per run. `system`: notices, answers to commands, refusals. */
 export type Role = 'agent' | 'system'
+
+/** A button under a reply. Pressing it is the same as writing the command. */
+export type ReplyAction = {
+  readonly label: string
+  /** `/allow`, `/worktree restore issue-42`. */
+  readonly command: string
+  readonly style?: 'primary' | 'danger'
+}
 
 /** A conversation by its platform's id. */
 export type ConversationKey = { readonly platform: string; readonly conversationId: string }

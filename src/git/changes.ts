@@ -34,6 +34,43 @@ export const changesBetween = async (
   return output && parseChanges(output.toString('latin1'))
 }
 
+export type Pair = { readonly from: Sha; readonly to: Sha }
+
+/** The same for many pairs in one process, in order; undefined when together they exceed the cap. */
+export const changesOfPairs = async (
+  git: Git,
+  repo: Repo,
+  pairs: readonly Pair[],
+  { maxBytes, signal }: Capped,
+): Promise<Change[][] | undefined> => {
+  // `--always`: a pair without changes is listed too.
+  const args = ['diff-tree', '--stdin', '--always', ...exact]
+  const stdin = pairs.map(({ from, to }) => `${to} ${from}\n`).join('')
+  const request = { operation: 'diff-tree', at: repo, args, stdin, ...(signal && { signal }) }
+  const output = await runCapped(git, request, maxBytes)
+  return output && parsePairs(output.toString('latin1'), pairs)
+}
+
+/** Git skips a line whose commit it can't find, so every pair must be there. */
+const parsePairs = (text: string, pairs: readonly Pair[]): Change[][] => {
+  const fields = text.split('\0')
+  const found: Change[][] = []
+  for (let i = 0; i < fields.length - 1; i += 1) {
+    const field = fields[i] ?? ''
+    if (field.startsWith(':')) {
+      i += 1
+      const changes = found.at(-1)
+      if (changes === undefined) throw new AppError('git-failed', "couldn't parse git's diff output")
+      changes.push(parseChange(field, fields[i] ?? ''))
+      continue
+    }
+    if (field !== pairs[found.length]?.to) throw new AppError('git-failed', 'git left out a difference')
+    found.push([])
+  }
+  if (found.length !== pairs.length) throw new AppError('git-failed', 'git left out a difference')
+  return found
+}
+
 /** About 1,500,000 files. */
 const mostBytes = 256 * 1024 * 1024
 

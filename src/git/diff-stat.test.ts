@@ -2,6 +2,8 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeSandbox, markerProgram, type Sandbox, type TestRepo, writeIn } from '../../test/helpers/repo.ts'
+import { toSha } from '../domain/names.ts'
+import { changesBetween, changesOfPairs, type Pair } from './changes.ts'
 import { diffStat, forkPoint } from './diff-stat.ts'
 import type { Tree } from './door.ts'
 import { listFolder } from './list-folder.ts'
@@ -76,4 +78,25 @@ test('a folder of a commit is listed, not what is below it, and one that is not 
     { name: 'deep', mode: '040000', sha: expect.any(String), size: undefined },
   ])
   expect(await listFolder(box.git(), repo, first, 'folder')).toEqual([])
+})
+
+test('many pairs are compared in one process, also those without changes; one that git skips fails them all', async () => {
+  const first = repo.sha()
+  const second = repo.commit('a/:odd name', 'x')
+  const third = repo.commit('later', 'x')
+  const git = box.git({ now: () => 0 })
+  await git.config(repo)
+  const ask = (pairs: readonly Pair[], maxBytes = 10_000) => changesOfPairs(git, repo, pairs, { maxBytes })
+  const pairs = [
+    { from: first, to: third },
+    { from: third, to: third },
+    { from: third, to: second },
+  ]
+  const before = git.spawned()
+  const found = await ask(pairs)
+  expect(git.spawned() - before).toBe(1)
+  expect(found?.map((changes) => changes.map(({ path }) => path))).toEqual([['a/:odd name', 'later'], [], ['later']])
+  expect(found?.[0]).toEqual(await changesBetween(git, repo, first, third, { maxBytes: 10_000 }))
+  expect(await ask(pairs, 50)).toBeUndefined()
+  await expect(ask([...pairs, { from: first, to: toSha('1'.repeat(40)) }])).rejects.toThrow('left out')
 })

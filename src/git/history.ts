@@ -1,5 +1,5 @@
 import { AppError } from '../domain/errors.ts'
-import type { Sha } from '../domain/names.ts'
+import { type Sha, toSha } from '../domain/names.ts'
 import { type AheadBehind, parseGraph, positions } from './ahead-behind.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 import { recordFormat } from './record-format.ts'
@@ -33,19 +33,22 @@ export const countAheadBehind = async (
 ): Promise<Map<Sha, AheadBehind>> => {
   const distinct = [...new Set(tips)]
   const others = distinct.filter((tip) => tip !== base)
-  if (others.length === 0) return new Map(distinct.map((tip) => [tip, { ahead: 0, behind: 0 }]))
+  if (others.length === 0) return new Map(distinct.map((tip) => [tip, { ahead: 0, behind: 0, forks: [base] }]))
   const call = { at: repo, ...(signal && { signal }) }
   const args = ['merge-base', '--all', '--octopus', base, ...others]
   const common = await git.run({ ...call, operation: 'merge-base', args, ok: [0, 1] })
-  const bound = common.stdout.split('\n').flatMap((sha) => (sha === '' ? [] : [`^${sha}`]))
+  const shared = common.stdout
+    .split('\n')
+    .filter((sha) => sha !== '')
+    .map(toSha)
   const walked = await git.run({
     ...call,
     operation: 'rev-list',
     args: ['rev-list', '--parents', `--max-count=${limit + 1}`, '--stdin'],
-    stdin: `${[base, ...others, ...bound].join('\n')}\n`,
+    stdin: `${[base, ...others, ...shared.map((sha) => `^${sha}`)].join('\n')}\n`,
   })
   const graph = parseGraph(walked.stdout)
-  if (graph.parents.length <= limit) return positions(graph, base, distinct)
+  if (graph.parents.length <= limit) return positions(graph, base, distinct, shared)
   return new Map(
     await mapInSequence(distinct, async (tip) => [tip, await countOne(git, repo, base, tip, signal)] as const),
   )

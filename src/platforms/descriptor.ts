@@ -4,6 +4,7 @@ import type { Rule } from '../domain/config/rules.ts'
 import type { Logger } from '../process/log.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
 import type { Check, CheckParts } from './checks.ts'
+import type { PlatformMemory } from './memory.ts'
 import type { Platform } from './platform.ts'
 
 /**
@@ -55,4 +56,5 @@ export type PlatformParts = {
   readonly ids: Ids
   /** Credentials issued by the service at run time are added here, to be redacted too. */
   readonly secrets: Pick<Secrets, 'add' | 'forget'>
+  readonly memory: PlatformMemory
 }

@@ -2,6 +2,7 @@ import { toAppError } from '../domain/errors.ts'
 import type { PlatformDescriptor, PlatformParts, SettingTable, ValuesOf } from './descriptor.ts'
 import { discord } from './discord/descriptor.ts'
 import { github } from './github/descriptor.ts'
+import { createMemory, type MemoryStores } from './memory.ts'
 import type { Platform } from './platform.ts'
 import { slack } from './slack/descriptor.ts'
 import { telegram } from './telegram/descriptor.ts'
@@ -33,7 +34,7 @@ export type FailedPlatform = {
 /** The configured ones, loaded on demand. One that fails doesn't stop the others. */
 export const remotePlatforms = async (
   settings: PlatformSettings,
-  parts: PlatformParts,
+  parts: Omit<PlatformParts, 'memory'> & { readonly store: MemoryStores },
 ): Promise<{ readonly platforms: ReadonlyMap<string, Platform>; readonly refused: readonly FailedPlatform[] }> => {
   const platforms = new Map<string, Platform>()
   const refused: FailedPlatform[] = []
@@ -41,7 +42,7 @@ export const remotePlatforms = async (
     const descriptor = anyDescriptor(name)
     if (!descriptor.isConfigured(settings[name])) continue
     try {
-      platforms.set(name, await descriptor.create(settings[name], parts))
+      platforms.set(name, await descriptor.create(settings[name], { ...parts, memory: createMemory(name, parts) }))
     } catch (error) {
       const { message, remedy } = toAppError(error)
       refused.push({ platform: name, problem: message, remedy })

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import { codebaseStore } from './codebases.ts'
-import { conversationStore } from './conversations.ts'
+import { conversationStore } from './conversations/conversations.ts'
 import type { Database, Engine } from './engine.ts'
 import { environmentStore } from './environments/environments.ts'
 import { eventStore } from './events.ts'
@@ -10,12 +10,13 @@ import { journalStore } from './journal.ts'
 import { leaseStore } from './leases.ts'
 import { mergeAnswerStore } from './merge-answers.ts'
 import { mergedPullRequestStore } from './merged-pull-requests.ts'
-import { outboxStore } from './outbox.ts'
+import { outboxStore } from './conversations/outbox.ts'
+import { platformMemoryStore } from './conversations/platform-memory.ts'
 import { pageSessionStore } from './page-sessions.ts'
 import { portStore } from './ports.ts'
 import { restorePointStore } from './restore-points.ts'
 import { runWatchStore } from './run-watches.ts'
-import { sessionStore } from './sessions.ts'
+import { sessionStore } from './conversations/sessions.ts'
 import { spareStore } from './spares.ts'
 import type { Store } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -42,6 +43,7 @@ export const buildStore = (db: Kysely<Tables>, engine: Engine, ends: Pick<Databa
     runWatches: runWatchStore(db),
     gitSnapshots: gitSnapshotStore(db),
     pageSessions: pageSessionStore(db),
+    platformMemory: platformMemoryStore(db),
     transaction: (work) =>
       db.isTransaction
         ? work(store)

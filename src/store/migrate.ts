@@ -16,6 +16,7 @@ import * as vouchedLog from './migrations/0012-vouched-log.ts'
 import * as mergedPullRequests from './migrations/0013-merged-pull-requests.ts'
 import * as sharing from './migrations/0014-sharing.ts'
 import * as imported from './migrations/0015-imported.ts'
+import * as platformMemory from './migrations/0016-platform-memory.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -41,6 +42,7 @@ const migrations: readonly Migration[] = [
   { number: 13, name: 'merged-pull-requests', up: mergedPullRequests.up },
   { number: 14, name: 'sharing', up: sharing.up },
   { number: 15, name: 'imported', up: imported.up },
+  { number: 16, name: 'platform-memory', up: platformMemory.up },
 ]
 
 /** One cheap read if nothing is pending; otherwise each migration in its own transaction, under a lock. */

@@ -5,13 +5,22 @@
 import type { Codebase } from '../domain/environment.ts'
 import type { AppError } from '../domain/errors.ts'
 import type { CodebaseId, EnvironmentId, Sha } from '../domain/names.ts'
-import type { ConversationKey, IncomingMessage, Lane, MessageState, ReplyState, Role } from '../domain/message.ts'
+import type {
+  ConversationKey,
+  IncomingMessage,
+  Lane,
+  MessageState,
+  ReplyAction,
+  ReplyState,
+  Role,
+} from '../domain/message.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import type { Work } from '../domain/work.ts'
 import type { EnvironmentStore } from './environments/store.ts'
 import type { GitSnapshotStore } from './git-snapshots.ts'
 import type { MergeAnswerStore } from './merge-answers.ts'
+import type { PlatformMemoryStore } from './conversations/platform-memory.ts'
 import type { MergedPullRequestStore } from './merged-pull-requests.ts'
 import type { PageSessionStore } from './page-sessions.ts'
 import type { PortStore } from './ports.ts'
@@ -41,6 +50,7 @@ export type Store = {
   readonly runWatches: RunWatchStore
   readonly gitSnapshots: GitSnapshotStore
   readonly pageSessions: PageSessionStore
+  readonly platformMemory: PlatformMemoryStore
   /** All or nothing. Nested calls join the outer transaction. */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
   /**
@@ -207,6 +217,8 @@ export type Reply = ConversationKey & {
   readonly key: string
   readonly role: Role
   readonly text: string
+  /** Its buttons, where the platform has any. */
+  readonly actions?: readonly ReplyAction[] | undefined
   readonly state: ReplyState
   readonly attempts: number
   /** Parts of a split reply already sent. */

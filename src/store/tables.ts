@@ -13,6 +13,7 @@ export type Tables = {
   sessions: SessionRow
   inbox: InboxRow
   outbox: OutboxRow
+  platform_memory: PlatformMemoryRow
   restore_points: RestorePointRow
   watched_time: WatchedTimeRow
   leases: LeaseRow
@@ -158,6 +159,15 @@ export type OutboxRow = {
   created_at: number
   sent_at: number | null
   error: string | null
+  /** JSON. */
+  actions: string | null
+}
+
+export type PlatformMemoryRow = {
+  platform: string
+  key: string
+  value: string
+  updated_at: number
 }
 
 export type RestorePointRow = {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { createMemory } from '../../src/platforms/memory.ts'
 import type { Store } from '../../src/store/store.ts'
 import { type EngineUnderTest, onEachEngine } from '../helpers/store-engines.ts'
 import { aReply, type AReply } from '../helpers/store-values.ts'
@@ -18,7 +19,8 @@ onEachEngine((engine) => {
   describe('replies', () => {
     test('come back as they were put in, and are patched: an absent key leaves alone, an undefined one clears', async () => {
       const { outbox } = await start(engine)
-      const one = aReply('a', { inboxId: 'message-a', role: 'system', text: 'ünd\n' })
+      const actions = [{ label: 'Stop', command: '/stop', style: 'danger' }] as const
+      const one = aReply('a', { inboxId: 'message-a', role: 'system', text: 'ünd\n', actions })
       expect(await outbox.append([one, aReply('b')])).toEqual(new Set(['reply-a', 'reply-b']))
       const added = { state: 'waiting', attempts: 0, sentParts: 0, sentAt: undefined, error: undefined }
       expect(await outbox.get('reply-a')).toStrictEqual({ ...one, ...added })
@@ -116,5 +118,29 @@ onEachEngine((engine) => {
       await expect(failed).rejects.toThrow('no')
       expect(await store.outbox.get('reply-a')).toBeUndefined()
     })
+  })
+
+  test('a platform keeps values of its own, and does a thing once in a while', async () => {
+    const store = await start(engine)
+    const slack = createMemory('slack', { store, clock: () => now })
+    const web = createMemory('web', { store, clock: () => now })
+    let now = 1_000
+    await slack.set('cursor', 'a')
+    await slack.set('cursor', 'b')
+    await web.set('cursor', 'c')
+    expect([await slack.get('cursor'), await web.get('cursor'), await web.get('other')]).toEqual(['b', 'c', undefined])
+    const told = async (at: number): Promise<boolean> => {
+      now = at
+      return slack.once('told:U1', 100)
+    }
+    expect([await told(1_000), await told(1_099), await told(1_100), await told(1_199)]).toEqual([
+      true,
+      false,
+      true,
+      false,
+    ])
+    expect((await Promise.all([1, 2, 3].map(() => web.once('told:U1', 100)))).filter(Boolean)).toHaveLength(1)
+    await store.platformMemory.deleteBefore(1_100)
+    expect([await slack.get('cursor'), await slack.once('told:U1', 100)]).toEqual([undefined, false])
   })
 })

@@ -4,6 +4,7 @@ import { presenceOf } from '../../src/isolation/provider-of.ts'
 import { describe, expect, test } from 'vitest'
 import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
 import { toWork } from '../../src/domain/work.ts'
+import { writeToken } from '../../src/git/admin-dir.ts'
 import { limitMessage } from '../../src/commands/views/limit.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
 import { makeContext, makeWorld, type World } from '../helpers/world.ts'
@@ -276,10 +277,61 @@ describe.concurrent('4. a worktree that somebody else made', () => {
     expect(await resolved(world, 'pr', 7)).toMatchObject({ how: 'same-work', environment: { id: task.id } })
   })
 
+  test('is not the PR’s because its branch is called `pr-7`', async () => {
+    await using world = await makeWorld(remote)
+    world.repo.git('push', '-q', 'origin', 'main:refs/heads/feature/x')
+    await resolved(world, 'task', 'pr-7', { branch: toBranchName('pr-7') })
+    const found = await pr(world, { prBranch: 'feature/x', isForkPR: false })
+    expect(found).toMatchObject({ how: 'created', environment: { branch: 'feature/x' } })
+  })
+
   test('is not looked for on a branch made of a name that is long enough already', async () => {
     await using world = await makeWorld()
     const branch = toBranchName('x'.repeat(198))
     expect((await resolved(world, 'task', branch, { branch })).environment.branch).toBe(branch)
+  })
+
+  test('takes the place of one that is missing, which is saved first', async () => {
+    await using world = await makeWorld(remote)
+    world.repo.git('push', '-q', 'origin', 'main:refs/heads/feature/x')
+    const hints = { prBranch: 'feature/x', isForkPR: false }
+    const before = (await pr(world, hints)).environment
+    rmSync(before.path, { recursive: true })
+    // Git lets the branch be checked out a second time only if told so, or after `git worktree prune`.
+    world.repo.git('worktree', 'add', '-q', '-f', world.box.path('mine'), 'feature/x')
+    const found = await pr(world, hints)
+    expect(found).toMatchObject({ how: 'adopted', environment: { path: world.box.path('mine'), owned: false } })
+    const { store } = world.context
+    expect((await store.environments.get(before.id))?.status).toBe('removed')
+    const [point] = await store.restorePoints.list(world.codebase.id)
+    expect(point?.contents.environment.id).toBe(before.id)
+    expect(await pr(world, hints)).toMatchObject({ how: 'same-work', environment: { id: found.environment.id } })
+  })
+
+  test('that cannot be adopted costs no missing one its place', async () => {
+    await using world = await makeWorld(remote)
+    world.repo.git('push', '-q', 'origin', 'main:refs/heads/feature/x')
+    const hints = { prBranch: 'feature/x', isForkPR: false }
+    const before = (await pr(world, hints)).environment
+    renameSync(before.path, world.box.path('away'))
+    const { gitDir } = world.repo.worktree('theirs', '-f', 'feature/x')
+    await writeToken(gitDir, 'made-with-another-home')
+    await expect(pr(world, hints)).rejects.toMatchObject({ code: 'not-adoptable' })
+    renameSync(world.box.path('away'), before.path)
+    expect((await pr(world, hints)).environment.id).toBe(before.id)
+  })
+
+  test('for a fork’s PR costs none of ours its place, though it is missing and has the number', async () => {
+    await using world = await makeWorld(remote)
+    world.repo.git('push', '-q', 'origin', 'main:refs/pull/7/head')
+    const ours = (await resolved(world, 'issue', 42, { hints: { linkedPRs: [7] } })).environment
+    renameSync(ours.path, world.box.path('away'))
+    await world.context.store.environments.transition(ours.id, 'active', 'missing')
+    const path = join(world.context.worktreesBase, 'project', 'pr-7-review')
+    world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
+    const found = await pr(world, { isForkPR: true })
+    expect(found).toMatchObject({ how: 'adopted', environment: { path, work: { type: 'review', id: '7' } } })
+    expect((await world.context.store.environments.get(ours.id))?.status).toBe('missing')
   })
 
   test('of two messages at once adopts it once', async () => {

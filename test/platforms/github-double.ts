@@ -1,3 +1,4 @@
+import { memoryForTest } from '../helpers/platform-memory.ts'
 import { createHmac, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage as Request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,7 +8,7 @@ import type { Platform, WebhookAnswer } from '../../src/platforms/platform.ts'
 import type { GithubSettings } from '../../src/platforms/github/settings.ts'
 import { createGithubPlatform, type GithubOptions } from '../../src/platforms/github/platform.ts'
 import { type AppState, appRoutes, newAppState } from './github-app-double.ts'
-import { answerGraphql, connection, type Fields, NotFound } from './github-graphql.ts'
+import { answerGraphql, connection, Failed, type Fields, NotFound } from './github-graphql.ts'
 
 /*
  * As much of GitHub's API as the platform asks for, over real HTTP, with the failures that the public emulator has not:
@@ -45,6 +46,8 @@ export type GithubDouble = AppState & {
   readonly closing: Map<number, readonly string[]>
   /** What an issue's page lists under *Development*. */
   readonly development: Map<number, { readonly pulls?: readonly DoublePull[]; readonly branches?: readonly string[] }>
+  /** Numbers and branches of pull requests that the GraphQL API fails to look up. */
+  readonly failing: Set<number | string>
   /** What was asked of the GraphQL API. */
   readonly queries: string[]
   /** What goes wrong, asked for each request. */
@@ -67,6 +70,7 @@ export const startDouble = async (): Promise<GithubDouble> => {
     pulls: new Map(),
     closing: new Map(),
     development: new Map(),
+    failing: new Set(),
     queries: [],
     trouble: undefined,
     say: (thread, user, body) => {
@@ -223,7 +227,7 @@ type Pull = {
   readonly base: { readonly ref?: string; readonly repo: { readonly full_name: string } }
 }
 
-const graphOf = ({ pulls, closing, development }: State): Fields => ({
+const graphOf = ({ pulls, closing, development, failing }: State): Fields => ({
   repository: ({ owner, name }: { owner: string; name: string }) => {
     const own = `${owner}/${name}`.toLowerCase()
     const all = [...pulls].filter(([thread]) => thread.toLowerCase().startsWith(`${own}#`))
@@ -233,20 +237,24 @@ const graphOf = ({ pulls, closing, development }: State): Fields => ({
       nameWithOwner: spelled,
       issue: ({ number }: { number: number }) => issueFields(development.get(number), `${owner}/${name}`),
       pullRequest: ({ number }: { number: number }) => {
+        if (failing.has(number)) throw new Failed('Something went wrong', false)
         const pull = inThere.find((one) => one.number === number)
         if (pull === undefined && !closing.has(number)) {
           throw new NotFound(`Could not resolve to a PullRequest with the number of ${number}.`)
         }
         return pullFields(pull, closing.get(number) ?? [])
       },
-      pullRequests: (args: { headRefName?: string; states?: string[]; first?: number }) =>
-        connection(
+      pullRequests: (args: { headRefName?: string; states?: string[]; first?: number }) => {
+        // `PullRequestConnection!` in GitHub's public schema.
+        if (failing.has(args.headRefName ?? '')) throw new Failed('Something went wrong', true)
+        return connection(
           inThere
             .filter(({ head }) => args.headRefName === undefined || head.ref === args.headRefName)
             .filter(({ merged }) => args.states?.includes('MERGED') !== true || merged === true)
             .map((pull) => pullFields(pull, [])),
           args,
-        ),
+        )
+      },
     }
   },
 })
@@ -319,7 +327,7 @@ export const makeGithub = async (
   const log = createLogger({ write: (line) => logged.push(line), level: 'debug', clock, redact: (text) => text })
   const platform = await createGithubPlatform(
     { webhookSecret: SECRET, ...settings },
-    { log, clock, ids: randomUUID, secrets },
+    { log, clock, ids: randomUUID, secrets, memory: memoryForTest([], clock) },
     { paced: false, timeoutMs: 2_000, ...options },
   )
   return { platform, logged, secrets }

@@ -194,3 +194,86 @@ test('as many as fit are asked in one request, and what was answered before a fa
   const answer = await ask(questions)
   expect([answer.merged.length, answer.problem?.forge, requests]).toEqual([50, 'GitHub', 2])
 })
+
+describe('beside a question that GitHub fails to answer, the others count:', () => {
+  const problem = { forge: 'GitHub', message: 'Something went wrong' }
+  const branch = (name: string): ForgeQuestion => ({ ...question, branches: [name] })
+  const number = (n: number): ForgeQuestion => ({ tip, branches: [], numbers: [n] })
+
+  test('a number, which is null in the answer', async () => {
+    double.pulls.set('acme/app#12', pull())
+    double.failing.add(13)
+    expect(await ask([question, number(13), number(7)])).toEqual({ merged: [merged], problem })
+    expect(double.requests).toHaveLength(1)
+  })
+
+  test('a branch, which leaves no answer at all: the rest is asked again, once', async () => {
+    double.pulls.set('acme/app#12', pull())
+    double.failing.add('bad').add(13)
+    expect(await ask([branch('bad'), question, number(13)])).toEqual({ merged: [merged], problem })
+    expect(double.requests).toHaveLength(2)
+    double.failing.add('worse')
+    expect(await ask([branch('bad'), question, branch('worse')])).toEqual({ merged: [], problem })
+    expect(double.requests).toHaveLength(4)
+    expect(await ask([branch('bad')])).toEqual({ merged: [], problem })
+    expect(double.requests).toHaveLength(5)
+  })
+
+  test('and so do those of the other requests', async () => {
+    double.pulls.set('acme/app#12', pull())
+    double.failing.add(1)
+    const many = Array.from({ length: 60 }, (_, i) => number(i + 1))
+    expect(await ask(many)).toEqual({ merged: [merged], problem })
+    expect(double.requests).toHaveLength(2)
+  })
+
+  test('but nothing of a field that went wrong in part', async () => {
+    const other = toSha('c'.repeat(40))
+    const node = {
+      number: 12,
+      merged: true,
+      headRefOid: tip,
+      headRepository: { nameWithOwner: 'acme/app' },
+      baseRefName: 'main',
+      baseRepository: { nameWithOwner: 'acme/app' },
+      mergeCommit: { oid: mergeCommit },
+    }
+    const repository = {
+      nameWithOwner: 'acme/app',
+      q0: { nodes: [node, null] },
+      q1: { nodes: [{ ...node, headRefOid: other }] },
+    }
+    const errors = [{ path: ['repository', 'q0', 'nodes', 1], message: 'Something went wrong' }]
+    double.trouble = () => ({ status: 200, body: { data: { repository }, errors } })
+    const both = [question, { tip: other, branches: ['other'], numbers: [] }]
+    const answered = { merged: [{ ...merged, headSha: other }], problem }
+    expect(await ask(both)).toEqual(answered)
+    // Errors without a path: what is null has no answer.
+    const body = { data: { repository: { ...repository, q0: null } }, errors: [{ message: 'Something went wrong' }] }
+    double.trouble = () => ({ status: 200, body })
+    expect(await ask(both)).toEqual(answered)
+    expect(double.requests).toHaveLength(2)
+  })
+
+  test('but nothing beside a rate limit, which ends the questions', async () => {
+    const errors = [{ type: 'RATE_LIMITED', path: ['repository', 'q0'], message: 'API rate limit exceeded' }]
+    const repository = { nameWithOwner: 'acme/app', q0: null, q1: { nodes: [] } }
+    for (const data of [{ repository }, { repository: null }]) {
+      double.trouble = () => ({ status: 200, body: { data, errors } })
+      expect(await ask([question, branch('other')])).toMatchObject({ problem: { message: errors[0]?.message } })
+    }
+    expect(double.requests).toHaveLength(2)
+    const forge = asking()
+    await forge.mergedPullRequests(app, [question, branch('other')])
+    await forge.mergedPullRequests(app, [question])
+    expect(double.requests).toHaveLength(3)
+  })
+})
+
+test('a number that no pull request can have is not asked for', async () => {
+  double.pulls.set('acme/app#12', pull())
+  expect(await ask([{ tip, branches: ['issue-42'], numbers: [2 ** 31, 9_999_999_999] }])).toEqual({ merged: [merged] })
+  expect(await ask([{ tip, branches: [], numbers: [2 ** 31 - 1, 12] }])).toEqual({ merged: [merged] })
+  expect(await ask([{ tip, branches: [], numbers: [2 ** 31] }])).toEqual({ merged: [] })
+  expect(double.requests).toHaveLength(2)
+})

@@ -18,6 +18,19 @@ export type GraphqlErrorJson = { type?: string; path?: readonly string[]; messag
 
 /** A field that GitHub can't find: null, with an error beside the rest of the answer. */
 export class NotFound extends Error {}
+/**
+ * A field that went wrong: null, with an error beside the rest of the answer. One that is never null in the schema makes
+ * what it is in null instead (GraphQL specification, October 2021, 6.4.4).
+ */
+export class Failed extends Error {
+  readonly nonNull: boolean
+  constructor(message: string, nonNull: boolean) {
+    super(message)
+    this.nonNull = nonNull
+  }
+}
+/** Reported already; the nearest field that can be null is. */
+class Nulled extends Error {}
 /** The whole query is refused. */
 class Invalid extends Error {}
 
@@ -51,8 +64,10 @@ const select = (
         const value = typeof field === 'function' ? (field as Resolver)(args) : field
         return [alias, shape(value, inner, here, errors)]
       } catch (error) {
-        if (!(error instanceof NotFound)) throw error
-        errors.push({ type: 'NOT_FOUND', path: here, message: error.message })
+        if (error instanceof NotFound) errors.push({ type: 'NOT_FOUND', path: here, message: error.message })
+        else if (error instanceof Failed) errors.push({ path: here, message: error.message })
+        else if (!(error instanceof Nulled)) throw error
+        if (error instanceof Failed && error.nonNull) throw new Nulled()
         return [alias, null]
       }
     }),
@@ -138,12 +153,15 @@ const readDeclarations = (words: Words, variables: Readonly<Record<string, unkno
     if (words.peek() === '!') {
       words.take()
       const given = variables[name]
-      const fits = type === 'Int' ? Number.isInteger(given) : typeof given === 'string'
+      const fits = type === 'Int' ? isInt(given) : typeof given === 'string'
       if (!fits) throw new Invalid(`Variable $${name} of type ${type}! was provided invalid value`)
     }
   }
   words.take()
 }
+
+/** 32 bits with a sign (GraphQL specification, October 2021, 3.5.1). */
+const isInt = (value: unknown): boolean => Number.isInteger(value) && Math.abs(Number(value)) < 2 ** 31
 
 const readSelections = (words: Words, variables: Readonly<Record<string, unknown>>): Part[] => {
   const parts: Part[] = []

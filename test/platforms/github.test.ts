@@ -1,3 +1,4 @@
+import { memoryForTest } from '../helpers/platform-memory.ts'
 import { generateKeyPairSync } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -109,7 +110,7 @@ test('the tokens that an app gets while it runs are hidden in every form', async
 describe('it refuses to start', () => {
   test('without a webhook secret', async () => {
     const { createGithubPlatform } = await import('../../src/platforms/github/platform.ts')
-    const parts = { log: silent, clock: Date.now, ids: () => 'id', secrets: createSecrets() }
+    const parts = { log: silent, clock: Date.now, ids: () => 'id', secrets: createSecrets(), memory: memoryForTest() }
     const made = createGithubPlatform({ token: 'x', bot: 'coppice' }, parts)
     expect((await refusal(made)).remedy).toContain('GITHUB_WEBHOOK_SECRET')
   })

@@ -1,4 +1,4 @@
-import type { IncomingMessage, MessageDetails, Role } from '../../domain/message.ts'
+import type { IncomingMessage, MessageAttachment, MessageDetails, ReplyAction, Role } from '../../domain/message.ts'
 
 /** Implemented by each platform to deliver replies. Nothing here depends on a specific platform. */
 export type Delivery = {
@@ -15,6 +15,11 @@ export type Delivery = {
    * the message is started, not when it arrives: then the service is waiting for our response.
    */
   prepare?(message: Pick<IncomingMessage, 'conversationId' | 'text' | 'details'>): Promise<MessageDetails>
+  /**
+   * Fetches a file that came with a message, from the service itself and nowhere else. The caller stops reading at its
+   * size limit.
+   */
+  fetchAttachment?(attachment: MessageAttachment, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
   /** Shows the agent's text so far, if the platform can. Best effort. */
   preview?(conversationId: string, text: string): void
 }
@@ -25,6 +30,8 @@ export type OutgoingMessage = {
   readonly conversationId: string
   readonly role: Role
   readonly text: string
+  /** Buttons, on the last part. Where the platform has none, the text says what to write. */
+  readonly actions?: readonly ReplyAction[] | undefined
   /** Part number and count: long replies are split at the platform's limit. */
   readonly part: number
   readonly parts: number

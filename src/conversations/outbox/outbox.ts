@@ -122,7 +122,7 @@ const deliver = async (
 ): Promise<void> => {
   const delivery = deliveries.get(reply.platform)
   if (delivery === undefined) return
-  const { id, platform, conversationId, role, text } = reply
+  const { id, platform, conversationId, role, text, actions } = reply
   const parts = splitReply(text, delivery.limit)
   // It was sent: a brief store outage must not cause a duplicate.
   const record = (patch: Parameters<Store['outbox']['update']>[1]): Promise<void> =>
@@ -136,6 +136,7 @@ const deliver = async (
         conversationId,
         role,
         text: parts[part] ?? '',
+        actions: part + 1 === parts.length ? actions : undefined,
         part: part + 1,
         parts: parts.length,
       })

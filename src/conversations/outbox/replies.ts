@@ -1,4 +1,4 @@
-import type { Role } from '../../domain/message.ts'
+import type { ReplyAction, Role } from '../../domain/message.ts'
 import { capabilitiesOf, type LoadPlatforms } from '../../domain/platform-capabilities.ts'
 import { hideLocalDetails } from '../../domain/text/hide-local-details.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
@@ -6,7 +6,12 @@ import type { Redact } from '../../process/redaction/redact.ts'
 import type { ConversationKey, InboxMessage, Store } from '../../store/store.ts'
 
 /** A reply to a message. The key keeps it unique, however often the message is run. */
-export type NewReply = { readonly key: string; readonly role: Role; readonly text: string }
+export type NewReply = {
+  readonly key: string
+  readonly role: Role
+  readonly text: string
+  readonly actions?: readonly ReplyAction[]
+}
 
 /** For sending replies. Includes redaction, so that no caller can forget it. */
 export type ReplyContext = {

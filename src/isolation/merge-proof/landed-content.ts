@@ -1,9 +1,10 @@
 import type { Proven } from '../../domain/merge-proof.ts'
 import type { Sha } from '../../domain/names.ts'
-import { type Change, changesBetween } from '../../git/changes.ts'
+import type { Change, Pair } from '../../git/changes.ts'
 import { type MergedTree, mergeTrees, pathsWithMergeDriver } from '../../git/merge-trees.ts'
 import { forkPoints } from '../../git/reachable.ts'
 import { mapInPairs } from '../map-concurrent.ts'
+import { compare, type Differences } from './differences.ts'
 import type { BranchQuestion, Inquiry } from './merge-question.ts'
 import { squashOf } from './squash.ts'
 
@@ -20,13 +21,14 @@ export const contentLanded = async (
   const related = questions.filter((_, i) => isRelated(forks[i])).map(({ tip }) => tip)
   const merges = await mergeAll(inquiry, related)
   const cases = questions.map((question, i) => ({ question, fork: forks[i], merge: merges.get(question.tip) }))
+  const differences = await compare(inquiry, pairsOf(inquiry, cases))
   return mapInPairs(cases, async ({ question, fork, merge }) => {
     if (fork === undefined || 'failed' in fork) return { question, tried: { failed: fork?.failed } }
     // Unrelated histories: only the same tree could be a proof, and that was checked.
     if (!isRelated(fork)) return { question, tried: { proof: undefined } }
     if (merge === undefined || 'failed' in merge) return { question, tried: { failed: merge?.failed } }
     const proof = await orFailed(() =>
-      prove(inquiry, question.tip, { forks: fork.value, merge: merge.value, baseTree }),
+      prove(inquiry, question.tip, { forks: fork.value, merge: merge.value, baseTree, differences }),
     )
     return { question, tried: 'failed' in proof ? proof : { proof: proof.value } }
   })
@@ -42,8 +44,24 @@ const orFailed = async <T>(work: () => Promise<T>): Promise<OrFailed<T>> => {
   }
 }
 
-const forksOf = ({ git, repo, base, signal }: Inquiry, tip: Sha): Promise<Sha[]> =>
-  forkPoints(git, repo, base.sha, tip, { signal })
+const forksOf = async ({ git, repo, base, positions, signal }: Inquiry, tip: Sha): Promise<readonly Sha[]> =>
+  positions?.get(tip)?.forks ?? forkPoints(git, repo, base.sha, tip, { signal })
+
+/** What each branch changed, and what base changed since each fork. */
+const pairsOf = (
+  { base }: Inquiry,
+  cases: readonly { readonly question: BranchQuestion; readonly fork: OrFailed<readonly Sha[]> | undefined }[],
+): Pair[] => {
+  const related = cases.map(({ question, fork }) => ({
+    to: question.tip,
+    forks: fork !== undefined && 'value' in fork ? fork.value : [],
+  }))
+  const bases = new Set(related.flatMap(({ forks }) => forks.slice(0, 1)))
+  return [
+    ...related.flatMap(({ to, forks }) => forks.map((from) => ({ from, to }))),
+    ...[...bases].map((from) => ({ from, to: base.sha })),
+  ]
+}
 
 const isRelated = (fork: OrFailed<readonly Sha[]> | undefined): boolean =>
   fork !== undefined && 'value' in fork && fork.value.length > 0
@@ -69,31 +87,38 @@ const mergeAll = async (
   return new Map(tips.map((tip, i) => [tip, answers[i] ?? { failed: undefined }]))
 }
 
-type Evidence = { readonly forks: readonly Sha[]; readonly merge: MergedTree; readonly baseTree: Sha | undefined }
+type Evidence = {
+  readonly forks: readonly Sha[]
+  readonly merge: MergedTree
+  readonly baseTree: Sha | undefined
+  readonly differences: Differences
+}
 
-const prove = async (inquiry: Inquiry, tip: Sha, { forks, merge, baseTree }: Evidence): Promise<Proven | undefined> => {
+const prove = async (
+  inquiry: Inquiry,
+  tip: Sha,
+  { forks, merge, baseTree, differences }: Evidence,
+): Promise<Proven | undefined> => {
   const { base } = inquiry
-  const own = await pathsOf(inquiry, tip, forks)
+  const own = await pathsOf(differences, tip, forks)
   if (own === undefined) return undefined
-  if (merge.clean && merge.tree === baseTree && (await mergedByText(inquiry, tip, own))) {
+  if (merge.clean && merge.tree === baseTree && (await mergedByText(inquiry, differences, tip, own))) {
     return { proof: 'merge-changes-nothing', base: base.name }
   }
   const [fork] = forks
-  const squash = fork && (await squashOf(inquiry, { fork, tip, paths: own }))
+  const squash = fork && (await squashOf(inquiry, { fork, tip, paths: own }, differences))
   return squash && { proof: 'squash', base: base.name, commit: squash }
 }
 
-const listBytes = 16 * 1024 * 1024
-
 /** The paths that the branch changed; undefined if there are too many to compare. */
 const pathsOf = async (
-  { git, repo, signal }: Inquiry,
+  differences: Differences,
   tip: Sha,
   forks: readonly Sha[],
 ): Promise<ReadonlySet<string> | undefined> => {
   const own = new Set<string>()
   for (const fork of forks) {
-    const changes = await changesBetween(git, repo, fork, tip, { maxBytes: listBytes, signal })
+    const changes = await differences(fork, tip)
     if (changes === undefined) return undefined
     for (const { path } of changes) own.add(path)
   }
@@ -108,10 +133,11 @@ const pathsOf = async (
  */
 const mergedByText = async (
   { git, repo, base, signal }: Inquiry,
+  differences: Differences,
   tip: Sha,
   own: ReadonlySet<string>,
 ): Promise<boolean> => {
-  const apart = await changesBetween(git, repo, tip, base.sha, { maxBytes: listBytes, signal })
+  const apart = await differences(tip, base.sha)
   const blended = apart?.filter(({ path }) => own.has(path))
   if (blended === undefined || blended.some(isOneSided)) return false
   if (blended.length === 0) return true

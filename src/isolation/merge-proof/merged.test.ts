@@ -749,6 +749,26 @@ describe('many branches', () => {
     expect(await spawns(questions)).toBeLessThanOrEqual(6)
   })
 
+  it('that are open cost a constant number of processes when base has moved', async () => {
+    const names = Array.from({ length: 8 }, (_, i) => `work-${i}`)
+    for (const [i, name] of names.entries()) {
+      branchWith(name, [name, 'x\n'])
+      // Half of them start from a later commit than the others.
+      if (i === 3) start = repo.commit('between', 'x\n')
+    }
+    let moves = 0
+    const ask = async (some: readonly string[]): Promise<number> => {
+      repo.commit('other', `${(moves += 1)}\n`)
+      const before = lab.context.git.spawned()
+      const answers = await mergedMany(lab.context, lab.codebase, questionsOf(some), baseAt())
+      expect([...answers.values()]).toEqual(some.map(() => ({ value: 'no', own: 1 })))
+      return lab.context.git.spawned() - before
+    }
+    await ask(names)
+    expect(await ask(names)).toBe(await ask(names.slice(2, 5)))
+    expect(await ask(names)).toBeLessThanOrEqual(7)
+  })
+
   it('with what is known already start no process at all', async () => {
     branchWith('work', ['a', 'a\n'])
     await ask('work')

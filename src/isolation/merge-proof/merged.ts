@@ -106,7 +106,7 @@ const askTogether = async (inquiry: Inquiry, questions: readonly BranchQuestion[
     else if (positionOf(positions, question).behind === 0) settled.push(no(question, aheadOf(question)))
     else open.push(question)
   }
-  const tried = await contentLanded(inquiry, open, baseTree)
+  const tried = await contentLanded({ ...inquiry, positions }, open, baseTree)
   const proven = tried.map(({ question, tried }): Found => {
     if ('failed' in tried) return { question, answer: cannotTell(tried.failed), lasting: false }
     return tried.proof === undefined ? no(question, aheadOf(question)) : yes(question, tried.proof)

@@ -1,8 +1,9 @@
 import { AppError } from '../../domain/errors.ts'
 import type { Sha } from '../../domain/names.ts'
-import { type Change, changesBetween, type CommitChanges, commitsTouching } from '../../git/changes.ts'
+import { type Change, type CommitChanges, commitsTouching } from '../../git/changes.ts'
 import { type Merge, mergeTrees, pathsWithMergeDriver } from '../../git/merge-trees.ts'
 import { treesOf } from '../../git/trees.ts'
+import type { Differences } from './differences.ts'
 import type { Inquiry } from './merge-question.ts'
 
 /** Beyond these the search costs too much: not proven, so the branch stays. */
@@ -15,19 +16,27 @@ export type Branch = { readonly fork: Sha; readonly tip: Sha; readonly paths: Re
  * result of merging the branch into its parent, so that line positions match: a patch compared without positions also
  * fits another, identical block of the file.
  */
-export const squashOf = async (inquiry: Inquiry, branch: Branch): Promise<Sha | undefined> => {
+export const squashOf = async (
+  inquiry: Inquiry,
+  branch: Branch,
+  differences: Differences,
+): Promise<Sha | undefined> => {
   const { git, repo, base, signal } = inquiry
   const { fork, tip } = branch
   const list = { maxBytes: caps.listBytes, signal }
-  const own = await changesBetween(git, repo, fork, tip, list)
+  const own = await differences(fork, tip)
   if (own === undefined || own.length === 0) return undefined
+  // A path that is in base as before the branch has not landed, or went back. Most open branches end here.
+  const since = await differences(fork, base.sha)
+  const changed = new Set(since?.map((change) => change.path))
+  if (own.some((change) => !changed.has(change.path))) return undefined
   // A commit that brings the whole branch touches all of its paths, so commits that touch one of them are enough.
   const path = own.map((change) => change.path).find(isPlain)
   const range = { from: fork, to: base.sha, path, maxCommits: caps.commits }
   const commits = await commitsTouching(git, repo, range, list)
   if (commits === undefined) return undefined
   const found = await newestOfEither(inquiry, branch, own, commits)
-  if (found === undefined || (await wentBack(inquiry, branch, own, found))) return undefined
+  if (found === undefined || (await isReverted(inquiry, found))) return undefined
   return found
 }
 
@@ -115,20 +124,8 @@ const reversed = (change: Change): Change => ({
   newId: change.oldId,
 })
 
-/**
- * A revert need not be the exact opposite: other work may have moved the lines around it. Also check whether a path is
- * again as before the branch, or a later commit says that it reverts this one.
- */
-const wentBack = async (
-  { git, repo, base, signal }: Inquiry,
-  { fork }: Branch,
-  own: readonly Change[],
-  found: Sha,
-): Promise<boolean> => {
-  const since = await changesBetween(git, repo, fork, base.sha, { maxBytes: caps.listBytes, signal })
-  if (since === undefined) return true
-  const changed = new Set(since.map((change) => change.path))
-  if (own.some((change) => !changed.has(change.path))) return true
+/** A revert need not be the exact opposite: other work may have moved the lines around it. But git's own says so. */
+const isReverted = async ({ git, repo, base, signal }: Inquiry, found: Sha): Promise<boolean> => {
   const { stdout } = await git.run({
     operation: 'log',
     at: repo,

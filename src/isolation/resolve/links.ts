@@ -5,7 +5,7 @@ import type { Notice } from '../../domain/notice.ts'
 import { isOwnMessage, isTrusted } from '../../domain/trust.ts'
 import { isNumbered, sameWork, toWork, type Work } from '../../domain/work.ts'
 import type { IsolationContext } from '../context.ts'
-import type { RequestWithOrigin } from './resolution.ts'
+import type { Found, RequestWithOrigin } from './resolution.ts'
 
 /*
  * Works that a message names beside its own: `Fixes #42`, the pull requests that close an issue. What may be followed,
@@ -99,6 +99,18 @@ export const claimWork = async (
   const holder = await environments.liveByWork(codebase.id, work)
   if (holder?.status === 'missing') await environments.moveWork(id, codebase.id, work, clock())
   else if (holder === undefined) await environments.addAlias(id, codebase.id, work, clock())
+}
+
+/** The work is worked on in another one's environment. */
+export const share = async (
+  context: Pick<IsolationContext, 'store' | 'clock'>,
+  { codebase }: RequestWithOrigin,
+  environment: IsolatedEnvironment,
+  from: Work,
+  work: Work,
+): Promise<Found> => {
+  await claimWork(context, codebase, environment, work)
+  return { outcome: 'resolved', environment, how: 'linked', notices: [{ kind: 'reused', work: from }] }
 }
 
 const twoWorktrees = (work: Work, linked: Work, branch: BranchName, other: BranchName): Notice => ({

@@ -44,6 +44,9 @@ export type Resolution =
   /** Never a reason to fall back to the shared checkout. */
   | { readonly outcome: 'limit'; readonly report: LimitReport }
 
+/** An environment that was found or made, before the pull request's head and the message's trust are looked at. */
+export type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted' | 'prShaUsed'>
+
 /** The numbers for the limit message; the caller words it. `merged` and `stale`: what cleanup would remove now. */
 export type LimitReport = {
   readonly codebase: string

@@ -30,7 +30,9 @@ export const failureOf = (error: unknown, clock: Clock): Failure => {
 const graphqlError = z.object({
   name: z.literal('GraphqlResponseError'),
   data: z.unknown(),
-  errors: z.array(z.object({ type: z.string().optional(), message: z.string() })).min(1),
+  errors: z
+    .array(z.object({ type: z.string().optional(), message: z.string(), path: z.array(z.unknown()).optional() }))
+    .min(1),
   headers: z.record(z.string(), z.unknown()),
 })
 

@@ -103,7 +103,7 @@ export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: Engi
   const previews = createPreviews(port, { ...parts, attempt, remove, findEarlier })
 
   const deliver = async (conversation: Conversation<Place, Id>, message: OutgoingMessage): Promise<void> => {
-    const { id, role, part, text } = message
+    const { id, role, part, text, actions = [] } = message
     const isAnswer = role === 'agent' && part === 1
     if (isAnswer) previews.stop(conversation)
     if (conversation.sent.has(id)) return
@@ -111,8 +111,8 @@ export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: Engi
     if (body.trim() === '') return
     if ((await findEarlier(conversation)).has(id, body)) return remember(conversation, id)
     const mark = { kind: 'reply', id } as const
-    if (!isAnswer || !(await previews.turnIntoReply(conversation, body, mark))) {
-      await attempt(conversation, 'post', () => port.post(conversation.place, body, mark))
+    if (!isAnswer || !(await previews.turnIntoReply(conversation, body, mark, actions))) {
+      await attempt(conversation, 'post', () => port.post(conversation.place, body, mark, actions))
       await previews.onOvertaken(conversation, isAnswer ? 'remove' : port.previews.whenOvertaken)
     }
     remember(conversation, id)

@@ -1,3 +1,4 @@
+import type { ReplyAction } from '../../domain/message.ts'
 import type { DeliveryError } from '../../conversations/outbox/delivery.ts'
 
 /**
@@ -11,8 +12,9 @@ export type ReplyPort<Place, Id> = {
   rateLimitOf(place: Place, call: Call): RateLimit
   /** In the service's dialect. An empty result isn't sent. */
   render(text: string): string
-  post(place: Place, body: string, mark: Mark): Promise<Id>
-  edit(place: Place, id: Id, body: string, mark: Mark): Promise<void>
+  /** `actions` are shown as buttons where the service has them; an edit replaces them. */
+  post(place: Place, body: string, mark: Mark, actions: readonly ReplyAction[]): Promise<Id>
+  edit(place: Place, id: Id, body: string, mark: Mark, actions: readonly ReplyAction[]): Promise<void>
   /** Without it, obsolete messages stay. */
   delete?(place: Place, id: Id): Promise<void>
   /**

@@ -1,4 +1,5 @@
 import { DeliveryError } from '../../conversations/outbox/delivery.ts'
+import type { ReplyAction } from '../../domain/message.ts'
 import { type Attempt, type Conversation, type EngineParts, runInTurn } from './conversation.ts'
 import type { Mark, ReplyPort } from './port.ts'
 
@@ -8,7 +9,12 @@ export type Previews<Place, Id> = {
   /** The reply is ready: show no more previews. */
   stop(conversation: Conversation<Place, Id>): void
   /** Edits the preview into the reply; false: there is no preview, or it can't be used. */
-  turnIntoReply(conversation: Conversation<Place, Id>, body: string, mark: Mark): Promise<boolean>
+  turnIntoReply(
+    conversation: Conversation<Place, Id>,
+    body: string,
+    mark: Mark,
+    actions: readonly ReplyAction[],
+  ): Promise<boolean>
   /** Something of ours was posted below the preview. */
   onOvertaken(conversation: Conversation<Place, Id>, how: 'stay' | 'repost' | 'remove'): Promise<void>
 }
@@ -41,14 +47,14 @@ export const createPreviews = <Place, Id>(
     // A run's previews each extend the one before; otherwise it's another run's.
     if (shown !== undefined && mayGrow && previewText.startsWith(shown.source)) {
       const mark = { kind: 'preview', id: 'preview' } as const
-      await attempt(conversation, 'edit', () => port.edit(conversation.place, shown.id, body, mark))
+      await attempt(conversation, 'edit', () => port.edit(conversation.place, shown.id, body, mark, []))
       conversation.shown = { ...shown, ...(conversation.shown ?? shown), source: previewText, body }
       return
     }
     conversation.shown = undefined
     if (shown !== undefined) await remove(conversation, shown.id)
     const mark = { kind: 'preview', id: `preview-${clock()}-${(count += 1)}` } as const
-    const id = await attempt(conversation, 'post', () => port.post(conversation.place, body, mark))
+    const id = await attempt(conversation, 'post', () => port.post(conversation.place, body, mark, []))
     conversation.shown = { id, source: previewText, body, overtaken: false }
   }
 
@@ -96,11 +102,11 @@ export const createPreviews = <Place, Id>(
       conversation.muted = false
       growing.delete(conversation)
     },
-    turnIntoReply: async (conversation, body, mark) => {
+    turnIntoReply: async (conversation, body, mark, actions) => {
       const { shown } = conversation
       if (shown === undefined || shown.overtaken || previews.fits?.(body) === false) return false
       try {
-        await attempt(conversation, 'edit', () => port.edit(conversation.place, shown.id, body, mark))
+        await attempt(conversation, 'edit', () => port.edit(conversation.place, shown.id, body, mark, actions))
         conversation.shown = undefined
         return true
       } catch (error) {

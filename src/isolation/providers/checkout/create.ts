@@ -1,16 +1,15 @@
 import { resolve } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
-import { AppError, IsolationBlockedError } from '../../../domain/errors.ts'
+import { AppError } from '../../../domain/errors.ts'
 import { toEnvironmentId } from '../../../domain/names.ts'
 import type { Notice } from '../../../domain/notice.ts'
 import { aliasesFor, isTrusted } from '../../../domain/trust.ts'
 import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
-import { followMoves } from '../../moved.ts'
 import { isInside, prepareRoot } from '../../paths.ts'
-import { presenceOf, providerOf } from '../../provider-of.ts'
 import type { Created, Existing, CreateRequest, LimitReached } from '../../provider.ts'
+import { replaceMissing } from '../../resolve/replace-missing.ts'
 import { waitForOperation } from '../../wait-for-operation.ts'
 import type { RepoConfig } from '../../../domain/config/repository.ts'
 import { provisionEnvironment } from './provision/provision.ts'
@@ -94,13 +93,11 @@ const begin = async (
 ): Promise<Begun | Existing | LimitReached | UnderWay> => {
   const { codebase, work } = request
   const existing = await context.store.environments.liveByWork(codebase.id, work)
-  // A missing one is replaced: what git still has of it is saved first, and its branch is used as is.
+  // A missing one is replaced, and its branch is used as is.
   if (existing !== undefined && existing.status !== 'missing') return alreadyThere(existing)
-  if (existing !== undefined && (await isBack(context, codebase, existing))) {
-    const environment = (await context.store.environments.get(existing.id)) ?? existing
-    return { outcome: 'existing', environment: { ...environment, status: 'active' } }
-  }
-  const notices = existing === undefined ? [] : await forgetExisting(context, codebase, existing)
+  const replaced = existing && (await replaceMissing(context, codebase, existing))
+  if (replaced?.outcome === 'back') return { outcome: 'existing', environment: replaced.environment }
+  const notices = replaced?.notices ?? []
   const { config } = request
   const planned = await planCreation(context, request)
   const plan = { ...planned, notices: [...notices, ...planned.notices] }
@@ -124,30 +121,6 @@ const begin = async (
   }
   throw new AppError('branch-in-use', `another worktree has the same ${made.on} as ${plan.branch}`, {
     remedy: remedy`run ${coppice('worktree list')} to see it`,
-  })
-}
-
-/** Another provider than the current one may have created it. */
-const forgetExisting = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  missing: IsolatedEnvironment,
-): Promise<readonly Notice[]> => (await providerOf(context, missing)).forgetMissing(context, codebase, missing)
-
-/** Checked again under the lock: a directory that came back is the environment; an unclear answer blocks. */
-const isBack = async (
-  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
-  codebase: Codebase,
-  environment: IsolatedEnvironment,
-): Promise<boolean> => {
-  const presence = await presenceOf(context, codebase, environment)
-  if (presence.state === 'missing') return false
-  if (presence.state === 'moved') return (await followMoves(context, codebase)).length > 0
-  if (presence.state === 'present') {
-    return context.store.environments.transition(environment.id, 'missing', 'active')
-  }
-  throw new IsolationBlockedError(`can't use the worktree of ${environment.branch}: ${presence.detail}`, {
-    remedy: remedy`run ${coppice('doctor')} for suggestions`,
   })
 }
 

@@ -25,9 +25,12 @@ export const createMergedPullRequests = (
     if (repository === undefined || questions.length === 0) return { merged: [] }
     if (clock() < notBefore) return silent([], 'rate limit exceeded')
     const found: MergedPullRequest[] = []
+    let problem: string | undefined
     for (const batch of batchesOf(lookupsFor(questions))) {
       try {
-        found.push(...(await ask(await octokits(), repository, batch, signal)))
+        const answer = await ask(await octokits(), repository, batch, signal)
+        found.push(...answer.merged)
+        problem ??= answer.problem
       } catch (error) {
         if (signal?.aborted === true) throw error
         const { message, retryAfterMs } = failureOf(error, clock)
@@ -36,7 +39,7 @@ export const createMergedPullRequests = (
         return silent(found, message)
       }
     }
-    return { merged: found }
+    return problem === undefined ? { merged: found } : silent(found, problem)
   }
 }
 
@@ -50,6 +53,9 @@ type Lookup = { readonly tips: ReadonlySet<Sha> } & (
   | { readonly by: 'number'; readonly number: number }
 )
 
+/** GraphQL's `Int` has 32 bits, and one number beyond it makes GitHub refuse the whole query. */
+const GREATEST_NUMBER = 2 ** 31 - 1
+
 /** Two questions may share a pull request. */
 const lookupsFor = (questions: readonly ForgeQuestion[]): Lookup[] => {
   const tipsFor = <K>(keysOf: (question: ForgeQuestion) => readonly K[]): Map<K, Set<Sha>> => {
@@ -60,7 +66,7 @@ const lookupsFor = (questions: readonly ForgeQuestion[]): Lookup[] => {
     return tips
   }
   const branches = tipsFor(({ branches }) => branches)
-  const numbers = tipsFor(({ numbers }) => numbers)
+  const numbers = tipsFor(({ numbers }) => numbers.filter((number) => number <= GREATEST_NUMBER))
   return [
     ...[...branches].map(([branch, tips]): Lookup => ({ by: 'branch', branch, tips })),
     ...[...numbers].map(([number, tips]): Lookup => ({ by: 'number', number, tips })),
@@ -76,30 +82,57 @@ function* batchesOf(lookups: readonly Lookup[]): Generator<readonly Lookup[]> {
   for (let i = 0; i < lookups.length; i += LOOKUPS_PER_REQUEST) yield lookups.slice(i, i + LOOKUPS_PER_REQUEST)
 }
 
+/** `problem`: why some lookups have no answer. */
+type Answer = { readonly merged: readonly MergedPullRequest[]; readonly problem?: string | undefined }
+
+/** If lookups that went wrong left no answer at all, the others are asked again. */
 const ask = async (
+  octokits: Octokits,
+  repository: Repository,
+  lookups: readonly Lookup[],
+  signal: AbortSignal | undefined,
+): Promise<Answer> => {
+  try {
+    return await askOnce(octokits, repository, lookups, signal)
+  } catch (error) {
+    const { failed, problem } = problemsIn(error)
+    const others = lookups.filter((_, i) => !failed.has(aliasOf(i)))
+    if (others.length === 0 || others.length === lookups.length) throw error
+    const answer = await askOnce(octokits, repository, others, signal)
+    return { ...answer, problem: answer.problem ?? problem }
+  }
+}
+
+const askOnce = async (
   octokits: Octokits,
   { owner, repo }: Repository,
   lookups: readonly Lookup[],
   signal: AbortSignal | undefined,
-): Promise<MergedPullRequest[]> => {
+): Promise<Answer> => {
   const octokit = await octokits.of({ owner, repo })
   const request = { ...noRetries, ...(signal && { signal }) }
   const variables = { owner, repo, ...variablesOf(lookups), request }
-  const answer = await octokit.graphql(queryFor(lookups), variables).catch(withoutUnknownNumbers)
-  const { repository } = schema.parse(answer)
+  const { data, failed, problem } = await octokit
+    .graphql(queryFor(lookups), variables)
+    .then((answer) => ({ data: answer, ...noProblems }), partialAnswer)
+  const { repository } = schema.parse(data)
   const own = `${owner}/${repo}`.toLowerCase()
-  if (repository?.nameWithOwner?.toLowerCase() !== own) return []
-  return lookups.flatMap((lookup, i) => {
-    const found = repository[`q${i}`]
+  if (repository?.nameWithOwner?.toLowerCase() !== own) return { merged: [], problem }
+  const merged = lookups.flatMap((lookup, i) => {
+    const found = repository[aliasOf(i)]
+    if (failed.has(aliasOf(i)) || (problem !== undefined && found === null)) return []
     const pulls = lookup.by === 'branch' ? pullRequests.parse(found).nodes : [pullRequest.nullish().parse(found)]
     return pulls.flatMap((pull) => {
-      const merged = pull && toMerged(pull, own, `${owner}/${repo}`)
+      const one = pull && toMerged(pull, own, `${owner}/${repo}`)
       // A fork's branch of the same name is other work.
       const isFrom = lookup.by === 'number' || pull?.headRepository?.nameWithOwner.toLowerCase() === own
-      return merged && isFrom && lookup.tips.has(merged.headSha) ? [merged] : []
+      return one && isFrom && lookup.tips.has(one.headSha) ? [one] : []
     })
   })
+  return { merged, problem }
 }
+
+const aliasOf = (i: number): string => `q${i}`
 
 const variablesOf = (lookups: readonly Lookup[]): Record<string, string | number> =>
   Object.fromEntries(lookups.map((lookup, i) => [`v${i}`, lookup.by === 'branch' ? lookup.branch : lookup.number]))
@@ -108,7 +141,7 @@ const queryFor = (lookups: readonly Lookup[]): string => `
 query (${['$owner: String!', '$repo: String!', ...lookups.map(({ by }, i) => `$v${i}: ${by === 'branch' ? 'String' : 'Int'}!`)].join(', ')}) {
   repository(owner: $owner, name: $repo) {
     nameWithOwner
-    ${lookups.map(({ by }, i) => `q${i}: ${by === 'branch' ? ofBranch(i) : `pullRequest(number: $v${i}) { ...merge }`}`).join('\n    ')}
+    ${lookups.map(({ by }, i) => `${aliasOf(i)}: ${by === 'branch' ? ofBranch(i) : `pullRequest(number: $v${i}) { ...merge }`}`).join('\n    ')}
   }
 }
 fragment merge on PullRequest {
@@ -124,15 +157,25 @@ fragment merge on PullRequest {
 const ofBranch = (i: number): string =>
   `pullRequests(headRefName: $v${i}, states: [MERGED], first: ${PER_BRANCH}, orderBy: { field: UPDATED_AT, direction: DESC }) { nodes { ...merge } }`
 
-/**
- * A number that isn't a pull request (any more) is an error beside the other answers. A repository that isn't there, or
- * that the account can't see, is no answer at all.
- */
-const withoutUnknownNumbers = (error: unknown): unknown => {
+/** Which lookups went wrong, by alias, and what GitHub said about the first. */
+type Problems = { readonly failed: ReadonlySet<unknown>; readonly problem: string | undefined }
+
+const noProblems: Problems = { failed: new Set(), problem: undefined }
+
+/** A number that isn't a pull request (any more) is an error, too, but also an answer. */
+const problemsIn = (error: unknown): Problems => {
+  const errors = (graphqlErrorOf(error)?.errors ?? []).filter(({ type }) => type !== 'NOT_FOUND')
+  // Whoever asks again makes the limit worse.
+  if (errors.some(({ type }) => type === 'RATE_LIMITED')) return noProblems
+  return { failed: new Set(errors.map(({ path }) => path?.[1])), problem: errors[0]?.message }
+}
+
+/** A repository that isn't there, or that the account can't see, is no answer at all. */
+const partialAnswer = (error: unknown): Problems & { readonly data: unknown } => {
   const { data, errors = [] } = graphqlErrorOf(error) ?? {}
   const repository = schema.safeParse(data).data?.repository ?? undefined
-  if (repository === undefined || errors.some(({ type }) => type !== 'NOT_FOUND')) throw error
-  return data
+  if (repository === undefined || errors.some(({ type }) => type === 'RATE_LIMITED')) throw error
+  return { data, ...problemsIn(error) }
 }
 
 const toMerged = (

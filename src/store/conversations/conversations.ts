@@ -1,10 +1,14 @@
+/*
+ * What is stored about conversations. In: a conversation's rows, sessions and replies, and what platforms keep. Out: the
+ * same, in order.
+ */
 import type { Kysely } from 'kysely'
-import { toCodebaseId, toEnvironmentId } from '../domain/names.ts'
-import type { WorkType } from '../domain/work.ts'
-import { type Engine, inTransaction } from './engine.ts'
-import { fromFlag, orNull, orUndefined, patchedColumns, toFlag } from './rows.ts'
-import type { Conversation, ConversationPatch, ConversationStore } from './store.ts'
-import type { ConversationRow, Tables } from './tables.ts'
+import { toCodebaseId, toEnvironmentId } from '../../domain/names.ts'
+import type { WorkType } from '../../domain/work.ts'
+import { type Engine, inTransaction } from '../engine.ts'
+import { fromFlag, orNull, orUndefined, patchedColumns, toFlag } from '../rows.ts'
+import type { Conversation, ConversationPatch, ConversationStore } from '../store.ts'
+import type { ConversationRow, Tables } from '../tables.ts'
 
 export const conversationStore = (db: Kysely<Tables>, engine: Pick<Engine, 'isUniqueViolation'>): ConversationStore => {
   const find: ConversationStore['find'] = async (platform, conversationId) => {

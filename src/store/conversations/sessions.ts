@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely'
-import { type Engine, inTransaction } from './engine.ts'
-import { orNull, orUndefined, patchedColumns } from './rows.ts'
-import type { Session, SessionStore } from './store.ts'
-import type { SessionRow, Tables } from './tables.ts'
+import { type Engine, inTransaction } from '../engine.ts'
+import { orNull, orUndefined, patchedColumns } from '../rows.ts'
+import type { Session, SessionStore } from '../store.ts'
+import type { SessionRow, Tables } from '../tables.ts'
 
 export const sessionStore = (db: Kysely<Tables>, engine: Engine): SessionStore => ({
   start: (session) =>

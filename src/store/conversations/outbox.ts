@@ -1,9 +1,9 @@
 import { type Insertable, type Kysely, type Selectable, sql } from 'kysely'
-import type { ReplyState, Role } from '../domain/message.ts'
-import { inTransaction } from './engine.ts'
-import { orNull, orUndefined, patchedColumns } from './rows.ts'
-import type { OutboxStore, Reply } from './store.ts'
-import type { OutboxRow, Tables } from './tables.ts'
+import type { ReplyAction, ReplyState, Role } from '../../domain/message.ts'
+import { inTransaction } from '../engine.ts'
+import { orNull, orUndefined, patchedColumns } from '../rows.ts'
+import type { OutboxStore, Reply } from '../store.ts'
+import type { OutboxRow, Tables } from '../tables.ts'
 
 export const outboxStore = (db: Kysely<Tables>): OutboxStore => {
   const all = () => db.selectFrom('outbox').selectAll()
@@ -80,7 +80,7 @@ const firstWaiting = (db: Kysely<Tables>, platforms: readonly string[]) =>
 
 type NewReply = Parameters<OutboxStore['append']>[0][number]
 
-/** Thirteen parameters per row; SQLite allows 32,766 per statement. */
+/** Fourteen parameters per row; SQLite allows 32,766 per statement. */
 const rowsPerStatement = 500
 
 const append = async (db: Kysely<Tables>, replies: readonly NewReply[]): Promise<Set<string>> => {
@@ -123,6 +123,7 @@ const toRow = (reply: NewReply): Insertable<OutboxRow> => ({
   sent_parts: 0,
   next_attempt_at: reply.nextAttemptAt,
   created_at: reply.createdAt,
+  actions: reply.actions === undefined ? null : JSON.stringify(reply.actions),
 })
 
 const fromRow = (row: Selectable<OutboxRow>): Reply => ({
@@ -133,6 +134,7 @@ const fromRow = (row: Selectable<OutboxRow>): Reply => ({
   key: row.key,
   role: row.role as Role,
   text: row.text,
+  ...(row.actions !== null && { actions: JSON.parse(row.actions) as ReplyAction[] }),
   state: row.state as ReplyState,
   attempts: row.attempts,
   sentParts: row.sent_parts,
