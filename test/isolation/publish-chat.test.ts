@@ -21,7 +21,7 @@ const aWorld = async (open: 'auto' | 'on-request'): Promise<World> => {
   const parts = { log, clock: Date.now, secrets: createSecrets() }
   const world = await makeWorld({
     remote: true,
-    context: { forge: createGithubForge({ token: 'ghp_x', apiUrl: double.url }, parts, { timeoutMs: 500 }) },
+    context: { forge: createGithubForge({ token: 'ghp_x', apiUrl: double.url }, parts, { timeoutMs: 10_000 }) },
     prepare: (repo) => void repo.commit('.coppice/config.yaml', `pullRequests:\n  open: ${open}\n`),
   })
   await world.context.store.codebases.update(world.codebase.id, { github: 'acme/app' })

@@ -27,7 +27,7 @@ const forge = () => {
   return createGithubForge(
     { token: 'ghp_x', apiUrl: double.url },
     { log, clock: Date.now, secrets },
-    { timeoutMs: 500 },
+    { timeoutMs: 10_000 },
   )
 }
 
