@@ -85,6 +85,16 @@ test("with `auto`, a stranger's run is not published, and a push that fails does
   const origin = world.box.path('origin.git')
   expect(world.box.raw(origin, 'for-each-ref', '--format=%(refname)', 'refs/heads')).toBe('refs/heads/main')
   expect(double.requests).toEqual([])
+  // Nor from our own worktree, if somebody linked the stranger's conversation to it.
+  await sendTo(world, 'look at this', onIssue)
+  const linked = await sendTo(
+    world,
+    'publish me',
+    { ...stranger, conversationId: onIssue.conversationId },
+    commits(world),
+  )
+  expect(linked.request).toMatchObject({ untrusted: true, directory: world.box.path('trees/project/issue-42') })
+  expect(linked.said).not.toMatch(/pull request #|Pushed|pushed/)
   const gone: During = {
     agent: async (directory) => {
       await commits(world).agent?.(directory)

@@ -76,6 +76,7 @@ test('a branch is pushed and gets a draft pull request that links its issue; a m
   expect(double.opened[0]?.body).toBe(
     'Fixes #42\n\nIt failed for @\u200beverybody with [hidden].\n\n## How it was checked\n\n- npm test',
   )
+  expect(await world.context.store.environments.aliases(environment.id)).toEqual([{ type: 'pr', id: '7' }])
   const hints = { prBranch: 'issue-42', isForkPR: false, prSha: tip }
   expect((await resolved(world, 'pr', 7, { hints })).environment.id).toBe(environment.id)
 })
