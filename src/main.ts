@@ -9,7 +9,6 @@ import { type OpenOptions, runCli } from './cli/run.ts'
 import { failureDetails } from './commands/views/failure.ts'
 import { paintFor, printable } from './commands/views/view.ts'
 import { homeDirectory, resolveSettings, worktreeBase } from './domain/config/config.ts'
-import type { Settings } from './domain/config/settings.ts'
 import type { LoadPlatforms } from './domain/platform-capabilities.ts'
 import { AppError } from './domain/errors.ts'
 import type { PlatformSettings } from './platforms/remote.ts'
@@ -130,9 +129,11 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
   apiToken = homeToken(home)
   if (homeText !== undefined) secrets.add(...(await configSecrets(homeText)))
   const settings = await resolveSettings({ homeFile, ...(homeText !== undefined && { homeText }), env })
-  const git = createGit({ env, home, now: clock, token: await tokenOf(settings), redact: secrets.redact })
-  const prefetched = prefetchConfig(git, near)
   const log = await loggerFor(home, verbose)
+  const github = async () => (mentionsGithub(homeText) ? (await platformSettingsOf(home)).github : {})
+  const forge = createForge(github, { log, clock, secrets })
+  const git = createGit({ env, home, now: clock, login: forge.login, redact: secrets.redact })
+  const prefetched = prefetchConfig(git, near)
   const sqliteFile = join(home, 'coppice.db')
   const databaseUrl = withPassword(settings.databaseUrl, env['PGPASSWORD'])
   const context: IsolationContext = {
@@ -142,7 +143,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     git,
     providers,
     lock: createRepositoryLock({ clock, random: Math.random }),
-    forge: createForge(async () => (await platformSettingsOf(home)).github, { log, clock, secrets }),
+    forge,
     clock,
     ids: randomUUID,
     log,
@@ -211,10 +212,9 @@ function homeConfig(home: string): { homeFile: string; homeText?: string } {
   return homeText === undefined ? { homeFile } : { homeFile, homeText }
 }
 
-async function tokenOf({ githubToken }: Settings): Promise<{ host: string; secret: string } | undefined> {
-  if (githubToken === undefined) return undefined
-  const { tokenHost } = await import('./cli/token-host.ts')
-  return { host: tokenHost(env['GITHUB_API_URL']), secret: githubToken }
+/** Whether it is worth reading the platforms' settings before a fetch: loading their readers takes 100 ms. */
+function mentionsGithub(homeText = ''): boolean {
+  return homeText.includes('github') || Object.keys(env).some((name) => name.startsWith('GITHUB_'))
 }
 
 async function approveOnTerminal(): Promise<IsolationContext['approve']> {

@@ -1,10 +1,9 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
-import { AppError, isAppError } from '../domain/errors.ts'
+import { AppError } from '../domain/errors.ts'
 import { diffStat, forkPoint } from '../git/diff-stat.ts'
 import type { Tree } from '../git/door.ts'
 import { readStatus } from '../git/status.ts'
-import type { Base } from '../isolation/codebases/base-branch.ts'
-import { baseAndConfig } from '../isolation/codebases/base-and-config.ts'
+import { baseOfEnvironment } from '../isolation/codebases/environment-base.ts'
 import { findEnvironment } from '../isolation/find.ts'
 import { presenceOf } from '../isolation/provider-of.ts'
 import { counted } from '../domain/text/words.ts'
@@ -36,7 +35,7 @@ const run = async (call: Call): Promise<DiffResult> => {
   const { signal } = call
   const environment = await followTarget(call, place, await meant(call, place))
   const tree = await treeOf(place, environment)
-  const base = await baseOf(place, environment)
+  const base = await baseOfEnvironment(context, codebase, environment)
   const from = (await forkPoint(context.git, tree, base.sha, { signal })) ?? base.sha
   const [stats, status] = await Promise.all([
     diffStat(context.git, tree, from, { signal }),
@@ -50,16 +49,6 @@ const run = async (call: Call): Promise<DiffResult> => {
     ),
   ]
   return { environment, codebase: codebase.name, base: base.name, files }
-}
-
-/** The base it was created from; the default if that is gone. */
-const baseOf = async ({ context, codebase }: Target, { baseBranch }: IsolatedEnvironment): Promise<Base> => {
-  try {
-    return (await baseAndConfig(context, codebase, baseBranch)).base
-  } catch (error) {
-    if (baseBranch === undefined || !isAppError(error, 'base-not-found')) throw error
-    return (await baseAndConfig(context, codebase)).base
-  }
 }
 
 const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> => {

@@ -198,6 +198,21 @@ export const shared: readonly CommandRow[] = [
     },
     load: async () => (await import('./diff.ts')).diff,
   },
+  {
+    name: 'pr',
+    usage: '[ref] [--title <text>] [--ready]',
+    summary: 'push the branch and open a draft pull request',
+    details:
+      "Pushes what is committed, never by force. If a pull request is open from the branch, pushing updates it. Title and description come from the commits; the worktree's issue is linked.",
+    options: {
+      title: { type: 'string', value: 'text', summary: 'its title (default: from the commits)' },
+      ready: { type: 'boolean', summary: 'open it as ready for review' },
+    },
+    words: [0, 1],
+    examples: ['coppice pr', 'coppice pr issue-42 --title "Fix the login"'],
+    chat: { usage: '[name] [--title <text>] [--ready]' },
+    load: async () => (await import('./pull-request/pr.ts')).pr,
+  },
 ]
 
 /** Commands that need a conversation. */

@@ -160,7 +160,7 @@ const ownCommand = async (
 }
 
 /** A chat shows about a hundred characters without scrolling. */
-const viewOf = ({ isolation }: ConversationsContext): View => ({
+export const viewOf = ({ isolation }: ConversationsContext): View => ({
   paint: markdown,
   now: isolation.clock(),
   userHome: isolation.programEnvironment['HOME'],

@@ -85,6 +85,10 @@ export const failureNotice = (error: unknown): string => {
 const notIsolated = ({ code: why, codebase }: NotIsolatedError, fault: string): string =>
   `Couldn't set up an isolated worktree of ${name(codebase)}: ${withFullStop(fault)} ${why === 'setup-failed' ? 'The agent was not run.' : 'Nothing was run.'}`
 
+/** A pull request that a run was to open by itself. */
+export const notPublishedNotice = ({ branch }: Pick<IsolatedEnvironment, 'branch'>, error: AppError): string =>
+  `Couldn't open a pull request for ${name(branch)}: ${withFullStop(faultMessage(error, inChat))} Try again with \`/pr\`.`
+
 /** A chat can't register server paths, so say who can and what the chat can do. */
 export const forChat = (error: unknown): unknown =>
   isAppError(error, 'repository-gone')

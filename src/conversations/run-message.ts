@@ -18,6 +18,7 @@ import { notFetchedContext } from './attachments/texts.ts'
 import { isChatCommand } from './answer-command.ts'
 import * as notices from './notices.ts'
 import { type Offer, offerReply } from './offers.ts'
+import { publishRun } from './publish-run.ts'
 import type { RepoCommand } from '../commands/repo-commands.ts'
 import { hintsInText } from './thread-hints.ts'
 import type { NewReply } from './outbox/replies.ts'
@@ -51,7 +52,10 @@ export const runMessage = async (
   let answer: MessageResult | undefined
   try {
     const result = await runAgent(context, await requestOf(context, message, task, offers))
-    answer = answerOf(context, message, task, result, offers)
+    const { codebase, run } = task
+    const isRerun = message.attempts > 1
+    const published = await publishRun(context, { codebase, result, isRerun, signal: run.signal })
+    answer = answerOf(context, message, task, { result, offers, published })
     return answer
   } finally {
     // The agent's reply takes the preview's place; without one, nothing would end it.
@@ -141,12 +145,18 @@ const rulesOf = (command: RepoCommand | undefined): AgentRules => ({
   disallowedTools: command?.disallowedTools ?? [],
 })
 
+type Answered = {
+  readonly result: RunResult
+  readonly offers: readonly Offer[]
+  /** What became of the pull request that a run opens by itself. */
+  readonly published: string | undefined
+}
+
 const answerOf = (
   { isolation }: ConversationsContext,
   message: InboxMessage,
   { conversation, codebase, run }: MessageTask,
-  result: RunResult,
-  offers: readonly Offer[],
+  { result, offers, published }: Answered,
 ): MessageResult => {
   const reply = (words: string): readonly NewReply[] => [{ key: 'reply', role: 'system', text: words }]
   switch (result.outcome) {
@@ -164,6 +174,7 @@ const answerOf = (
           result.outcome === 'failed' ? 'failed' : interruptionOf(run.signal) === undefined ? 'answered' : 'stopped',
         replies: [
           ...repliesOf(result, { codebase, run, runMinutes: isolation.settings.runMinutes }),
+          ...(published === undefined ? [] : [{ key: 'pull-request', role: 'system', text: published } as const]),
           ...offers.slice(0, 1).map(offerReply),
         ],
         record: async (store) => {

@@ -1,16 +1,10 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { HostToken } from '../domain/forge/login.ts'
 import { selfIdentity } from '../process/identity.ts'
 import { withPrivateFile } from '../process/files/private-file.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { replaceFileSync } from '../process/files/replace-file.ts'
-
-/**
- * A secret for one host. Git reads it from a private file that exists for one network call. It's never in a URL, on a
- * command line or in the environment: git leaves processes behind that keep their environment for hours (a shared ssh
- * connection, a credential cache, `git maintenance`).
- */
-export type HostToken = { readonly host: string; readonly secret: string }
 
 /**
  * Git asks `Username for 'https://github.com': ` and then `Password for 'https://x-access-token@github.com': `.

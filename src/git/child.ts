@@ -16,7 +16,7 @@ export type ChildRequest = {
   readonly env: Record<string, string>
   readonly timeoutMs: number
   readonly now: Clock
-  readonly network?: boolean
+  readonly network?: object
   readonly stdin?: string | Buffer | Readable
   readonly signal?: AbortSignal
   readonly killAtOnce?: boolean
@@ -105,7 +105,7 @@ const isDirectory = (path: string): boolean => statSync(path, { throwIfNoEntry: 
 
 const finished = async (child: ChildProcess, exited: Promise<Exit>, request: ChildRequest): Promise<Ended> => {
   // ssh with ControlPersist leaves a process that keeps our pipes open for minutes after git has exited.
-  if (request.network === true)
+  if (request.network !== undefined)
     exited.then(
       () => setTimeout(() => closePipes(child), lingerMs).unref(),
       () => undefined,

@@ -6,12 +6,13 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
+import type { FindLogin, Login } from '../domain/forge/login.ts'
 import { toRepoPath } from '../domain/names.ts'
 import { identityWord } from '../domain/process-identity.ts'
 import { gitStarterVariable } from '../process/git-processes.ts'
 import { selfIdentity } from '../process/identity.ts'
 import { createSecrets, type Redact } from '../process/redaction/redact.ts'
-import { type HostToken, withAskpass } from './askpass.ts'
+import { withAskpass } from './askpass.ts'
 import { runChild, throwIfAborted } from './child.ts'
 import { caseSettings } from './disk-case.ts'
 import { type ConfigEntry, configListArgs, isUserScope, lastValue, parseConfigList } from './config-entries.ts'
@@ -29,7 +30,7 @@ import {
   userFilterFiles,
   type Variables,
 } from './environment.ts'
-import { gitFailure } from './failure.ts'
+import { gitFailure, withLoginProblem } from './failure.ts'
 import { createLook } from './look.ts'
 import type { Setting } from './neutral.ts'
 import type { CallOptions, GitRequest, GitResult, Repo, Tree } from './request.ts'
@@ -55,9 +56,9 @@ export type GitOptions = {
   /** The state directory; the askpass script is written there. */
   readonly home: string
   readonly now: Clock
-  /** `GITHUB_TOKEN` and the host it is for. */
-  readonly token?: HostToken | undefined
-  /** Applied to git's output (default: hides only the token). */
+  /** Credentials for the code host, beside the user's own. */
+  readonly login?: FindLogin | undefined
+  /** Applied to git's output (default: hides only those credentials). */
   readonly redact?: Redact
   /** Path of the git program (default: from PATH). */
   readonly program?: string | undefined
@@ -68,7 +69,8 @@ export type GitOptions = {
 /** The only place that starts git. Every call is neutralised against the repository's own configuration. */
 export const createGit = (options: GitOptions): Git => {
   const { env, now, program = 'git' } = options
-  const redact = options.redact ?? createSecrets([options.token?.secret]).redact
+  const logins = createSecrets()
+  const redact = options.redact ?? logins.redact
   let started = 0
   const running = new Set<number>()
   const starter = identityWord(selfIdentity())
@@ -76,13 +78,13 @@ export const createGit = (options: GitOptions): Git => {
   const look = createLook([...userConfigFiles(env), ...userFilterFiles(env)])
   const watch = { look, patienceMs: options.patienceMs ?? defaultPatienceMs }
 
-  /** `reads`: where its files are, if not where it runs. */
+  /** `reads`: where its files are, if not where it runs. `loginProblem`: why it has no credentials. */
   const start = async (
     request: GitRequest,
     environment: Record<string, string>,
-    reads: GitRequest['at'] = request.at,
+    { reads = request.at, loginProblem }: { reads?: GitRequest['at']; loginProblem?: string } = {},
   ): Promise<GitResult> => {
-    const ended = await watchedWhileSlow({ ...request, at: reads }, watch, (signal) =>
+    const said = await watchedWhileSlow({ ...request, at: reads }, watch, (signal) =>
       runChild({
         ...request,
         signal,
@@ -98,6 +100,7 @@ export const createGit = (options: GitOptions): Git => {
         onEnded: (pid) => running.delete(pid),
       }),
     )
+    const ended = loginProblem === undefined ? said : { ...said, stderr: withLoginProblem(said.stderr, loginProblem) }
     if (ended.exitCode === null || !(request.ok ?? [0]).includes(ended.exitCode)) {
       throw gitFailure(request.operation, ended, redact)
     }
@@ -123,7 +126,7 @@ export const createGit = (options: GitOptions): Git => {
     }
     const reads = dirs.commonDir === undefined ? request.at : { commonDir: toRepoPath(dirs.commonDir) }
     const list = createConfigOutput(dirs.commonDir)
-    await start({ ...request, onStdout: list.take }, environment, reads)
+    await start({ ...request, onStdout: list.take }, environment, { reads })
     return list.text()
   }
 
@@ -144,6 +147,16 @@ export const createGit = (options: GitOptions): Git => {
     return cache.read(configDirs(at))
   }
 
+  const loginFor = async ({ network, anonymous }: GitRequest): Promise<Login | undefined> => {
+    if (network === undefined || anonymous === true || options.login === undefined) return undefined
+    // ssh and files have no use for it, and it may take a request to get one.
+    if (network.others !== true && !/^https?:/i.test(network.url ?? '')) return undefined
+    const login = await options.login(network.url)
+    // Whoever redacts for us has it already.
+    if (options.redact === undefined && login !== undefined && 'secret' in login) logins.add(login.secret)
+    return login
+  }
+
   return {
     home: options.home,
     spawned: () => started,
@@ -152,11 +165,14 @@ export const createGit = (options: GitOptions): Git => {
     run: async (request) => {
       throwIfAborted(request)
       const entries = await config(request.at, request.operation.startsWith('submodule'))
+      const login = await loginFor(request)
+      const token = login !== undefined && 'secret' in login ? login : undefined
       const settings = [
         ...settingsFor(env, entries),
         ...(await caseSettings('path' in request.at ? request.at.path : undefined)),
         ...(request.durable === true ? durable : []),
         ...(request.settings ?? []),
+        ...(token?.shortLived === true ? withoutHelpers(token.host) : []),
       ]
       const anonymous = request.anonymous === true
       const environment = {
@@ -167,13 +183,18 @@ export const createGit = (options: GitOptions): Git => {
         ...(anonymous ? anonymousEnvironment : {}),
         ...request.identity,
       }
-      const { home, token } = options
-      if (request.network !== true || anonymous || token === undefined) return start(request, environment)
+      if (login !== undefined && 'problem' in login) return start(request, environment, { loginProblem: login.problem })
+      if (token === undefined) return start(request, environment)
+      const { home } = options
       const next = lastValue(entries.filter(isUserScope), 'core.askpass')
       return withAskpass({ home, token, next }, (asking) => start(request, { ...environment, ...asking }))
     },
   }
 }
+
+/** An empty helper clears the list for this host. */
+const withoutHelpers = (host: string): Setting[] =>
+  ['https', 'http'].map((scheme): Setting => [`credential.${scheme}://${host}.helper`, ''])
 
 /** By default git doesn't sync loose objects and refs, and a power cut leaves empty files. */
 const durable: readonly Setting[] = [

@@ -20,6 +20,14 @@ export const gitFailure = (operation: string, ending: Ending, redact: Redact): A
   return new AppError('git-failed', `git ${operation} failed: ${said === '' ? how : said}`, { cause })
 }
 
+/** If git couldn't log in, why it had nothing to log in with comes first. */
+export const withLoginProblem = (stderr: string, problem: string): string =>
+  /could not read (?:Username|Password) for|Authentication failed for|The requested URL returned error: 40[13]/.test(
+    stderr,
+  )
+    ? `fatal: ${problem}\n${stderr}`
+    : stderr
+
 /** The line after `fatal:` or `error:`, without the hints, warnings and progress around it. */
 export const meaningfulLine = (stderr: string): string => {
   const lines = stderr

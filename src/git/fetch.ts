@@ -47,7 +47,7 @@ export const fetchRemote = async (
       args: ['fetch', ...quiet, onProgress ? '--progress' : '--quiet', '--end-of-options', address.name, ...refspecs],
       settings: [...address.settings, ...settings],
       ok: [0, 1, 128],
-      network: true,
+      network: { url: address.url },
       locks: true,
       ...(onProgress && { onStderr: progressReader(onProgress) }),
       ...(onSpawn && { onSpawn }),
@@ -86,7 +86,7 @@ export const askRemoteHead = async (
     args: ['ls-remote', '--symref', '--upload-pack=git-upload-pack', '--end-of-options', address.name, 'HEAD'],
     settings: [...address.settings, ...settings],
     ok: [0, 128],
-    network: true,
+    network: { url: address.url },
     timeoutMs: 60_000,
     ...(signal && { signal }),
   })

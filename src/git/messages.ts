@@ -1,5 +1,6 @@
 import { AppError } from '../domain/errors.ts'
 import type { Sha } from '../domain/names.ts'
+import { runCapped } from './capped.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 
 /** Nobody has that many; and if so, nothing is concluded from some of them. */
@@ -67,3 +68,30 @@ export const subjectsOf = async (
       .flatMap((line) => (line === '' ? [] : [[line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]])),
   )
 }
+
+/** Messages of the commits in the history of `to` but not of `from`, oldest first, without merges. */
+export const messagesBetween = async (
+  git: Git,
+  repo: Repo,
+  { from, to, limit }: { readonly from: Sha; readonly to: Sha; readonly limit: number },
+  { signal }: CallOptions = {},
+): Promise<string[]> => {
+  const args = [
+    ...`log -z --reverse --no-merges --max-count=${limit} --format=%B --no-show-signature --no-color`.split(' '),
+    '--end-of-options',
+    to,
+    `^${from}`,
+    '--',
+  ]
+  const request = { operation: 'log', at: repo, args, ...(signal && { signal }) }
+  const found = await runCapped(git, request, maxMessageBytes)
+  return found === undefined
+    ? []
+    : found
+        .toString('utf8')
+        .split('\0')
+        .filter((message) => message.trim() !== '')
+}
+
+/** Longer messages were not written to be read. */
+const maxMessageBytes = 1_000_000

@@ -55,7 +55,7 @@ const listRemote = async (
       args: ['ls-remote', flag, '--upload-pack=git-upload-pack', '--end-of-options', address.name, ...patterns],
       settings: anonymous ? [...address.settings, ...withoutIdentity] : address.settings,
       ok: [0, 128],
-      network: true,
+      network: { url: address.url },
       ...(anonymous && { anonymous }),
       timeoutMs: 60_000,
       ...(signal && { signal }),

@@ -44,15 +44,25 @@ const scpProblem = (url: string): string | undefined =>
     ? undefined
     : "it isn't a URL, git@host:path or an absolute path"
 
-/** Applies the user's own `url.<base>.insteadOf`, longest match first. Ignores the repository's. */
-export const applyUserRewrites = (url: string, entries: readonly ConfigEntry[]): string => {
-  const rules = entries.filter(isUserScope).flatMap(({ key, value }) => {
-    const { section, subsection, variable } = splitKey(key)
-    const applies = section === 'url' && variable === 'insteadof' && value !== undefined && url.startsWith(value)
-    return applies && subsection !== undefined ? [{ base: subsection, prefix: value }] : []
-  })
-  const best = rules.toSorted((a, b) => b.prefix.length - a.prefix.length)[0]
-  return best === undefined ? url : best.base + url.slice(best.prefix.length)
+/**
+ * Applies the user's own `url.<base>.insteadOf`, longest match first; for a push `pushInsteadOf`, if one matches.
+ * Ignores the repository's.
+ */
+export const applyUserRewrites = (
+  url: string,
+  entries: readonly ConfigEntry[],
+  use: 'fetch' | 'push' = 'fetch',
+): string => {
+  const rewritten = (rule: 'insteadof' | 'pushinsteadof'): string | undefined => {
+    const rules = entries.filter(isUserScope).flatMap(({ key, value }) => {
+      const { section, subsection, variable } = splitKey(key)
+      const applies = section === 'url' && variable === rule && value !== undefined && url.startsWith(value)
+      return applies && subsection !== undefined ? [{ base: subsection, prefix: value }] : []
+    })
+    const best = rules.toSorted((a, b) => b.prefix.length - a.prefix.length)[0]
+    return best && best.base + url.slice(best.prefix.length)
+  }
+  return (use === 'push' ? rewritten('pushinsteadof') : undefined) ?? rewritten('insteadof') ?? url
 }
 
 /**

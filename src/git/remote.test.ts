@@ -203,7 +203,7 @@ describe('credentials', () => {
     const server = await demanding()
     const { repo } = withRemote()
     repo.git('remote', 'set-url', 'origin', server.url)
-    const git = box.git({ token: { host: server.host, secret } })
+    const git = box.git({ login: async () => ({ host: server.host, secret }) })
     const fetched = await fetchRemote(git, repo, { remote: 'origin', refspecs })
     await server.close()
     expect(server.seen.some((line) => line.endsWith(basic('x-access-token', secret)))).toBe(true)
@@ -217,12 +217,15 @@ describe('credentials', () => {
     const { repo } = withRemote()
     repo.git('remote', 'set-url', 'origin', server.url)
     for (const host of ['github.com', '127.0.0.1', `x${server.host}`]) {
-      await fetchRemote(box.git({ token: { host, secret } }), repo, { remote: 'origin', refspecs })
+      await fetchRemote(box.git({ login: async () => ({ host, secret }) }), repo, { remote: 'origin', refspecs })
     }
     // Nor to one that puts the right host where the user name goes.
     const dressed = server.url.replace('//', '//github.com%2F@')
     repo.git('remote', 'set-url', 'origin', dressed)
-    await fetchRemote(box.git({ token: { host: 'github.com', secret } }), repo, { remote: 'origin', refspecs })
+    await fetchRemote(box.git({ login: async () => ({ host: 'github.com', secret }) }), repo, {
+      remote: 'origin',
+      refspecs,
+    })
     await server.close()
     expect(server.seen.length).toBeGreaterThan(0)
     expect(server.seen.filter((line) => line.includes(Buffer.from(secret).toString('base64').slice(2, 20)))).toEqual([])

@@ -39,8 +39,8 @@ const remoteUrls = (entries: readonly ConfigEntry[]): Map<string, string> => {
   return urls
 }
 
-/** A name to fetch from, valid in calls with these settings. */
-export type Address = { readonly name: string; readonly settings: readonly Setting[] }
+/** A name to fetch from or push to, valid in calls with these settings. */
+export type Address = { readonly name: string; readonly url: string; readonly settings: readonly Setting[] }
 
 /**
  * Never use a remote by its name: its settings in the repository can run programs, and a repository's `url.*.insteadOf`
@@ -49,12 +49,28 @@ export type Address = { readonly name: string; readonly settings: readonly Setti
 export const addressOf = async (git: Git, repo: Repo, remote: { name: string } | { url: string }): Promise<Address> => {
   const entries = await git.config(repo)
   const url = 'url' in remote ? remote.url : remoteUrls(entries).get(remote.name)
-  if (url === undefined) {
-    throw new AppError('remote-unreachable', `no remote ${'name' in remote ? remote.name : ''} in ${repo.commonDir}`)
-  }
-  const name = `coppice-${randomBytes(16).toString('hex')}:`
-  return { name, settings: [[`url.${absolute(applyUserRewrites(url, entries), repo)}.insteadOf`, name]] }
+  if (url === undefined) throw noRemote('name' in remote ? remote.name : '', repo)
+  return oneCall(applyUserRewrites(url, entries), repo)
 }
+
+/** Where git pushes to: the remote's `pushurl` if it has one, else the URL that it fetches from. */
+export const pushAddressOf = async (git: Git, repo: Repo, remote: string): Promise<Address> => {
+  const entries = await git.config(repo)
+  const own = lastValue(entries, `remote.${remote}.pushurl`)
+  if (own !== undefined && own !== '') return oneCall(applyUserRewrites(own, entries), repo)
+  const url = remoteUrls(entries).get(remote)
+  if (url === undefined) throw noRemote(remote, repo)
+  return oneCall(applyUserRewrites(url, entries, 'push'), repo)
+}
+
+const oneCall = (url: string, repo: Repo): Address => {
+  const name = `coppice-${randomBytes(16).toString('hex')}:`
+  const real = absolute(url, repo)
+  return { name, url: real, settings: [[`url.${real}.insteadOf`, name]] }
+}
+
+const noRemote = (name: string, { commonDir }: Repo): AppError =>
+  new AppError('remote-unreachable', `no remote ${name} in ${commonDir}`)
 
 /** A relative path is relative to the top of the checkout; we run git elsewhere. */
 const absolute = (url: string, { commonDir }: Repo): string => {

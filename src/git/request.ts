@@ -19,7 +19,7 @@ export type GitRequest = {
   /** Sync to disk before git exits. */
   readonly durable?: boolean
   /** Contacts a remote: gets the askpass and a longer timeout. */
-  readonly network?: boolean
+  readonly network?: NetworkUse
   /** Contacts a remote without credentials: no askpass, no credential helper, no `.netrc`, no rewritten URL. */
   readonly anonymous?: boolean
   readonly indexFile?: string
@@ -36,6 +36,13 @@ export type GitRequest = {
   readonly settings?: readonly Setting[]
   /** Author and committer for commits. */
   readonly identity?: Readonly<Record<string, string>>
+}
+
+export type NetworkUse = {
+  /** The address it contacts, or the one whose credentials it gets. */
+  readonly url: string | undefined
+  /** It also contacts other addresses, which the repository names. */
+  readonly others?: true
 }
 
 export type GitResult = {

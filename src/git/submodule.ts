@@ -48,14 +48,20 @@ export const initSubmodules = async (
     signal,
     onSpawn,
     paths = [],
-  }: CallOptions & { onSpawn?: (identity: ProcessIdentity) => void; paths?: readonly string[] } = {},
+    remoteUrl,
+  }: CallOptions & {
+    onSpawn?: (identity: ProcessIdentity) => void
+    paths?: readonly string[]
+    /** The repository's own remote: submodules beside it get the same credentials. */
+    remoteUrl?: string | undefined
+  } = {},
 ): Promise<void> => {
   const only = paths.length === 0 ? [] : ['--', ...paths.map((path) => `:(literal)${path}`)]
   await git.run({
     operation: 'submodule update',
     at: tree,
     args: ['submodule', '--quiet', 'update', '--init', '--recursive', '--checkout', ...only],
-    network: true,
+    network: { url: remoteUrl, others: true },
     locks: true,
     // On SIGTERM its `git clone` would delete everything in the submodule's directory.
     killAtOnce: true,
@@ -137,7 +143,7 @@ export const updateSubmoduleAnonymously = async (
       ['http.followRedirects', 'false'],
       ...withoutLargeFiles,
     ],
-    network: true,
+    network: { url },
     anonymous: true,
     locks: true,
     killAtOnce: true,

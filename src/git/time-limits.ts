@@ -25,6 +25,6 @@ const networkMs = 15 * 60_000
 
 export const timeLimitOf = ({ operation, network, timeoutMs }: GitRequest): number => {
   if (timeoutMs !== undefined) return timeoutMs
-  if (network === true) return networkMs
+  if (network !== undefined) return networkMs
   return lookups.has(operation) ? lookupMs : localMs
 }

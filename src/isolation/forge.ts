@@ -1,14 +1,27 @@
 import type { Codebase } from '../domain/environment.ts'
+import type { FindLogin } from '../domain/forge/login.ts'
 import type { MergedPullRequest } from '../domain/merge-proof.ts'
 import type { Sha } from '../domain/names.ts'
+import type { NewPullRequest, OpenedPullRequest } from '../domain/forge/publishing.ts'
 
-/** Asks the code host. Few requests for any number of questions, and none for a repository that isn't there. */
+/** The code host. */
 export type Forge = {
+  /** What git logs in with there. */
+  readonly login: FindLogin
+  /** The host's name for the repository at this URL, such as `owner/name`, if it is there. */
+  repositoryAt(remoteUrl: string): Promise<string | undefined>
+  /** Few requests for any number of questions, and none for a repository that isn't there. */
   mergedPullRequests(
     codebase: Codebase,
     questions: readonly ForgeQuestion[],
     options?: { readonly signal?: AbortSignal | undefined },
   ): Promise<ForgeAnswer>
+  /** Opens a pull request from a branch that was pushed, unless one is open from it. Throws only if cancelled. */
+  openPullRequest(
+    codebase: Codebase,
+    wanted: NewPullRequest,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<OpenedPullRequest>
 }
 
 export type ForgeQuestion = {

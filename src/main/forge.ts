@@ -1,6 +1,7 @@
 import type { Forge } from '../isolation/forge.ts'
 import type { GithubSettings } from '../platforms/github/settings.ts'
 import type { PlatformParts } from '../platforms/descriptor.ts'
+import { toAppError } from '../domain/errors.ts'
 
 /** GitHub, if there are credentials for it. Nothing is read or loaded before the first question. */
 export const createForge = (
@@ -14,10 +15,20 @@ export const createForge = (
     if (!hasCredentials(given)) return undefined
     return (await import('../platforms/github/forge.ts')).createGithubForge(given, parts)
   }
+  const forge = (): Promise<Forge | undefined> => (loaded ??= load())
   return {
-    mergedPullRequests: async (codebase, questions, options) => {
-      loaded ??= load()
-      return (await loaded)?.mergedPullRequests(codebase, questions, options) ?? { merged: [] }
+    repositoryAt: async (remoteUrl) => (await forge())?.repositoryAt(remoteUrl),
+    mergedPullRequests: async (codebase, questions, options) =>
+      (await forge())?.mergedPullRequests(codebase, questions, options) ?? { merged: [] },
+    openPullRequest: async (codebase, wanted, options) =>
+      (await forge())?.openPullRequest(codebase, wanted, options) ?? { outcome: 'no-forge' },
+    login: async (url) => {
+      try {
+        return await (await forge())?.login(url)
+      } catch (error) {
+        // The remote may be public, or the user may have a login for it.
+        return { problem: toAppError(error).message }
+      }
     },
   }
 }

@@ -98,6 +98,12 @@ export type RunResult =
         readonly sessionLost: boolean
         /** The run was read-only, but the agent could have written. */
         readonly notReadOnly: boolean
+        /** Undefined: it read in the shared checkout. */
+        readonly environment: IsolatedEnvironment | undefined
+        /** Both files and request came from the repository itself. */
+        readonly trusted: boolean
+        /** The environment's branch moved. */
+        readonly committed: boolean
       })
 
 /** What remains and what changed after the agent ended. */

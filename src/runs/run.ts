@@ -6,11 +6,13 @@ import type { Agent, AgentEvent, AgentRequest, AgentResult } from '../agents/age
 import { chooseAgent } from '../agents/registry.ts'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
+import type { Sha } from '../domain/names.ts'
 import { presentCodebase } from '../isolation/codebases/recognise.ts'
 import { acquireLease } from '../isolation/lease.ts'
 import { trustRun } from '../isolation/trust.ts'
 import type { Session, Store } from '../store/store.ts'
 import { agentEnvironment } from './agent-environment.ts'
+import { branchTip } from './branch-tip.ts'
 import { budgetReached, recordUsage } from './budget.ts'
 import type { RunsContext } from './context.ts'
 import { releaseLease } from './release-lease.ts'
@@ -90,6 +92,7 @@ const inPlace = async (
   const watched = await watchRun(context, request, place)
   const events = listener(context, session, reporter)
   const environment = await agentEnvironment(context, request, place)
+  const tip = await tipOf(isolation, request, place)
   const asking = new AbortController()
   const agentRequest: AgentRequest = {
     directory: place.directory,
@@ -125,12 +128,19 @@ const inPlace = async (
     const end = await watched.end()
     reporter.left(end.left)
     const found = { sessionLost: events.isSessionLost(), notReadOnly: events.isWritable() }
-    return ended(context, request, { result, end, session, found, environment: place.environment })
+    const committed = (await tipOf(isolation, request, place)) !== tip
+    return ended(context, request, { result, end, session, found, committed, place })
   } catch (error) {
     reporter.left(await watched.leave())
     throw error
   }
 }
+
+const tipOf = async (
+  isolation: RunsContext['isolation'],
+  { codebase }: RunRequest,
+  { environment }: Workspace,
+): Promise<Sha | undefined> => environment && branchTip(isolation, codebase, environment)
 
 /** Forwards text and tool calls to the reporter, and saves the session ID at once. */
 const listener = (
@@ -203,20 +213,25 @@ const ended = (
     readonly found: { readonly sessionLost: boolean; readonly notReadOnly: boolean }
     readonly end: RunEnd
     readonly session: Session
-    readonly environment: IsolatedEnvironment | undefined
+    readonly committed: boolean
+    readonly place: Workspace
   },
 ): RunResult => {
   const { usage, ...result } = run.result
+  const { environment, trusted } = run.place
   return {
     ...result,
     ...run.end,
     ...run.found,
+    environment,
+    trusted,
+    committed: run.committed,
     record: async (store: Store) => {
       await run.end.record(store)
       const now = isolation.clock()
       await store.sessions.update(run.session.id, { lastUsedAt: now })
       await recordUsage(store, { id: isolation.ids(), holder: holder.id, agent: run.session.agent, usage, at: now })
-      if (run.environment !== undefined) await store.environments.update(run.environment.id, { lastActivityAt: now })
+      if (environment !== undefined) await store.environments.update(environment.id, { lastActivityAt: now })
     },
   }
 }

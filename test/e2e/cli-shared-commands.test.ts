@@ -94,3 +94,35 @@ test('those that a cleanup lets go of are told too', async () => {
     await store.close()
   }
 })
+
+test('pr pushes the branch of the worktree one stands in; refusals have the exit codes of every command', async () => {
+  const bare = world.box.bare('origin.git')
+  repo.git('remote', 'add', 'origin', bare.path)
+  repo.git('push', '-q', 'origin', 'main')
+  repo.git('remote', 'set-head', 'origin', 'main')
+  const { path } = await create('--issue', '42')
+  const refused = await world.json<{ error: object }>(path, 1, 'pr')
+  expect(refused.error).toMatchObject({ code: 'no-commits', remedies: [] })
+  world.box.raw(path, 'commit', '-q', '--allow-empty', '-m', 'Fix it')
+  expect(await world.json(path, 0, 'pr')).toEqual({
+    environment: expect.objectContaining({ branch: 'issue-42' }) as object,
+    remote: 'origin',
+    branch: 'issue-42',
+    base: 'main',
+    push: 'new',
+    commits: 1,
+    uncommitted: 0,
+    pullRequest: null,
+    compareUrl: null,
+    problem: null,
+  })
+  expect(bare.git('rev-parse', 'issue-42')).toBe(world.box.raw(path, 'rev-parse', 'HEAD'))
+  expect((await world.run(repo.path, 'pr', 'issue-42')).out).toBe(
+    'issue-42 is up to date on origin: 1 commit not in main.\n',
+  )
+  expect((await world.run(repo.path, 'pr')).err).toContain('not inside a Coppice worktree')
+  repo.git('push', '-q', 'origin', 'main:refs/pull/9/head')
+  await create('--pr', '9', '--fork')
+  const { error } = await world.json<{ error: { code: string } }>(repo.path, 3, 'pr', 'pr-9-review')
+  expect(error.code).toBe('untrusted')
+})

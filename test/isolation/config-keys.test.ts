@@ -94,6 +94,20 @@ const repoKeys: Record<keyof RepoConfig, () => Promise<void>> = {
     const { said } = await sendTo(world, 'review this', { conversationId: 'C1', details: { codebase: 'project' } })
     expect(said).toContain('This sounds like `/review`')
   },
+  openPullRequests: async () => {
+    for (const open of ['auto', 'on-request']) {
+      await using world = await makeWorld({
+        remote: true,
+        prepare: (repo) => void repo.commit('.coppice/config.yaml', `pullRequests:\n  open: ${open}\n`),
+      })
+      const agent = async (directory: string): Promise<void> => {
+        world.box.raw(directory, 'commit', '-q', '--allow-empty', '-m', 'work')
+      }
+      await sendTo(world, 'do it', { conversationId: 'C1', details: { codebase: 'project' } }, { agent })
+      const pushed = world.box.raw(world.box.path('origin.git'), 'for-each-ref', '--format=%(refname)', 'refs/heads')
+      expect(pushed.includes('refs/heads/thread-')).toBe(open === 'auto')
+    }
+  },
 }
 
 type Probe = () => Promise<void>
@@ -118,7 +132,6 @@ const settingKeys: Record<keyof Settings, Probe | 'not read by isolation or clea
   budgetDayUsd: 'not read by isolation or cleanup',
   budgetConversationTurns: 'not read by isolation or cleanup',
   budgetDayTurns: 'not read by isolation or cleanup',
-  githubToken: 'not read by isolation or cleanup',
   isolationProvider: async () => {
     await using world = await makeWorld({ settings: { isolationProvider: 'clone' } })
     expect((await issue(world, 1)).provider).toBe('clone')

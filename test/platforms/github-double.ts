@@ -9,6 +9,7 @@ import type { PlatformMemory } from '../../src/platforms/memory.ts'
 import type { GithubSettings } from '../../src/platforms/github/settings.ts'
 import { createGithubPlatform, type GithubOptions } from '../../src/platforms/github/platform.ts'
 import { type Activity, activityRoutes, createActivity } from './github-activity.ts'
+import { type AppState, appRoutes, newAppState } from './github-app-double.ts'
 import { answerGraphql, connection, Failed, type Fields, NotFound } from './github-graphql.ts'
 
 /*
@@ -48,34 +49,36 @@ export type DoublePull = {
 }
 type User = { id: number; login: string; type: string }
 
-export type GithubDouble = Activity & {
-  readonly url: string
-  readonly requests: string[]
-  /** The credentials that came with them. */
-  readonly authorizations: Set<string>
-  readonly comments: Map<string, DoubleComment[]>
-  /** By login. */
-  readonly permissions: Map<string, { readonly id: number; readonly permission: string; readonly role?: string }>
-  readonly pulls: Map<string, object>
-  readonly issues: Map<string, object>
-  readonly closing: Map<number, readonly string[]>
-  /** What an issue's page lists under *Development*. */
-  readonly development: Map<number, { readonly pulls?: readonly DoublePull[]; readonly branches?: readonly string[] }>
-  /** Numbers and branches of pull requests that the GraphQL API fails to look up. */
-  readonly failing: Set<number | string>
-  /** What was asked of the GraphQL API. */
-  readonly queries: string[]
-  /** What goes wrong, asked for each request. */
-  trouble: ((request: string) => Trouble | undefined) | undefined
-  say(thread: string, user: Partial<User>, body: string): DoubleComment
-  bodies(thread: string): string[]
-  close(): Promise<void>
-}
+export type GithubDouble = Activity &
+  AppState & {
+    readonly url: string
+    readonly requests: string[]
+    /** The credentials that came with them. */
+    readonly authorizations: Set<string>
+    readonly comments: Map<string, DoubleComment[]>
+    /** By login. */
+    readonly permissions: Map<string, { readonly id: number; readonly permission: string; readonly role?: string }>
+    readonly pulls: Map<string, object>
+    readonly issues: Map<string, object>
+    readonly closing: Map<number, readonly string[]>
+    /** What an issue's page lists under *Development*. */
+    readonly development: Map<number, { readonly pulls?: readonly DoublePull[]; readonly branches?: readonly string[] }>
+    /** Numbers and branches of pull requests that the GraphQL API fails to look up. */
+    readonly failing: Set<number | string>
+    /** What was asked of the GraphQL API. */
+    readonly queries: string[]
+    /** What goes wrong, asked for each request. */
+    trouble: ((request: string) => Trouble | undefined) | undefined
+    say(thread: string, user: Partial<User>, body: string): DoubleComment
+    bodies(thread: string): string[]
+    close(): Promise<void>
+  }
 
 export const startDouble = async (): Promise<GithubDouble> => {
   let nextId = 100
   const self = { id: 900, login: 'coppice-machine', type: 'User' }
   const double: State = {
+    ...newAppState(),
     ...createActivity(self, () => (nextId += 1)),
     requests: [],
     authorizations: new Set(),
@@ -125,10 +128,7 @@ const serve = async (double: State, request: Request, response: ServerResponse):
   const text = Buffer.concat(chunks).toString()
   const body = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
   const url = new URL(request.url ?? '/', `http://${request.headers.host ?? 'localhost'}`)
-  const answer =
-    typeof trouble === 'object'
-      ? trouble
-      : answerTo(double, request.method ?? 'GET', url, { body, headers: request.headers })
+  const answer = typeof trouble === 'object' ? trouble : answerTo(double, request, url, body)
   if (trouble === 'held') return
   if (trouble === 'lost') {
     response.destroy()
@@ -139,11 +139,18 @@ const serve = async (double: State, request: Request, response: ServerResponse):
 }
 
 type State = Omit<GithubDouble, 'url' | 'close'>
-type Handler = (state: State, found: readonly string[], url: URL, body: Record<string, unknown>) => Answer
+type Handler = (
+  state: State,
+  found: readonly string[],
+  url: URL,
+  body: Record<string, unknown>,
+  authorization: string,
+) => Answer
 
 const missing: Answer = { status: 404, body: { message: 'Not Found' } }
 
 const routes: readonly (readonly [RegExp, Handler])[] = [
+  ...appRoutes,
   [/^GET \/user$/, ({ self }) => ({ status: 200, body: self })],
   [
     /^GET \/repos\/([^/]+\/[^/]+)\/collaborators\/([^/]+)\/permission$/,
@@ -327,13 +334,12 @@ const pullFields = (pull: Pull | undefined, closes: readonly string[]): Fields =
     ),
 })
 
-type Asked = { readonly body: Record<string, unknown>; readonly headers: Request['headers'] }
-
-const answerTo = (state: State, method: string, url: URL, { body, headers }: Asked): Answer => {
+const answerTo = (state: State, request: Request, url: URL, body: Record<string, unknown>): Answer => {
+  const { method = 'GET', headers } = request
   const line = `${method} ${url.pathname}`
   for (const [pattern, handle] of routes) {
     const found = pattern.exec(line)
-    if (found !== null) return handle(state, found.slice(1), url, body)
+    if (found !== null) return handle(state, found.slice(1), url, body, headers.authorization ?? '')
   }
   for (const [pattern, handle] of activityRoutes) {
     const found = pattern.exec(line)

@@ -86,7 +86,10 @@ afterAll(async () => {
 
 const withToken = (): World => {
   const { context, box } = world
-  const git = box.git({ home: context.home, token: { host: server.host, secret: 'our-token-0123456789' } })
+  const git = box.git({
+    home: context.home,
+    login: async () => ({ host: server.host, secret: 'our-token-0123456789' }),
+  })
   const own = { ...context, git }
   return { ...world, context: own, provider: createEnvironments(own) }
 }

@@ -81,7 +81,6 @@ describe('settings of the home', () => {
     ['CLEANUP_INTERVAL_HOURS', '1.5', { cleanupIntervalHours: 1.5 }],
     ['COPPICE_AGENT', 'demo', { agentDefault: 'demo' }],
     ['COPPICE_AGENT_COMMAND', 'cat', { agentCommand: 'cat' }],
-    ['GITHUB_TOKEN', 'ghp_x\n', { githubToken: 'ghp_x' }],
   ])('are read from the variable %s', async (name, value, expected) => {
     expect(await settings(undefined, { [name]: value })).toEqual({ ...defaultSettings, ...expected })
   })
@@ -251,6 +250,8 @@ worktree:
   submodules: false
   ports: [PORT, DB_PORT]
   allowForks: true
+pullRequests:
+  open: auto
 `
     expect(await repo(text)).toEqual({
       base: 'develop',
@@ -262,6 +263,7 @@ worktree:
       submodules: false,
       ports: ['PORT', 'DB_PORT'],
       allowForks: true,
+      openPullRequests: 'auto',
     })
   })
 

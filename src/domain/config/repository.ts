@@ -23,6 +23,8 @@ export type RepoConfig = {
   readonly allowForks: boolean
   /** What plain words that ask for one of the repository's commands do; undefined: nothing. */
   readonly route: 'suggest' | 'run' | undefined
+  /** Whether a run that committed opens a pull request by itself. */
+  readonly openPullRequests: 'on-request' | 'auto'
 }
 
 export const defaultRepoConfig: RepoConfig = {
@@ -37,13 +39,17 @@ export const defaultRepoConfig: RepoConfig = {
   ports: [],
   allowForks: false,
   route: undefined,
+  openPullRequests: 'on-request',
 }
 
 /** The repository's `.coppice/config.yaml`; `file` is only for error messages. */
 export const parseRepoConfig = async (text: string, file: string): Promise<RepoConfig> => {
   const { readConfigFile } = await import('./file.ts')
   const found = readConfigFile(text, file, repoKeys())
-  const given = [...found].map(([key, value]) => [key.slice(key.indexOf('.') + 1), value] as const)
+  const nameOf = new Map(
+    Object.entries<RepoSetting<unknown>>(repoTable).map(([name, one]) => [repoKey(name, one), name]),
+  )
+  const given = [...found].map(([key, value]) => [nameOf.get(key) ?? key, value] as const)
   return { ...defaultRepoConfig, ...Object.fromEntries(given) }
 }
 
@@ -94,13 +100,28 @@ export const repoTable: { readonly [Name in keyof RepoConfig]: RepoSetting<NonNu
     about:
       "What happens when a message asks for one of the repository's commands in plain words: `suggest` offers the command, `run` runs it if it is read-only and clearly meant. By default, such a message goes to the agent like any other.",
   },
+  openPullRequests: {
+    section: 'pullRequests',
+    key: 'open',
+    rule: rule.oneOf(['on-request', 'auto']),
+    about:
+      'Whether a run that committed also pushes its branch and opens a draft pull request: `auto`, or only `on-request` (`/pr`).',
+  },
 }
 
-type RepoSetting<T> = { readonly rule: Rule<T>; readonly about: string; readonly section?: string }
+type RepoSetting<T> = {
+  readonly rule: Rule<T>
+  readonly about: string
+  readonly section?: string
+  /** If it isn't the setting's name. */
+  readonly key?: string
+}
 
 /** As written in the file, such as `worktree.setup`. */
-export const repoKey = (name: string, { section = 'worktree' }: { readonly section?: string }): string =>
-  `${section}.${name}`
+export const repoKey = (
+  name: string,
+  { section = 'worktree', key = name }: { readonly section?: string; readonly key?: string },
+): string => `${section}.${key}`
 
 const repoKeys = (): KnownKeys => ({
   keys: new Map(

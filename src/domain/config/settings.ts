@@ -55,7 +55,6 @@ export type Settings = {
   readonly budgetDayUsd: number | undefined
   readonly budgetConversationTurns: number | undefined
   readonly budgetDayTurns: number | undefined
-  readonly githubToken: string | undefined
 }
 
 export type Setting<T> = {
@@ -279,13 +278,6 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     key: 'budget.dayTurns',
     rule: turns,
     about: 'The maximum number of agent turns per day, in all conversations.',
-  },
-  // No key: people share config files, and the token would leak.
-  githubToken: {
-    default: undefined,
-    variable: 'GITHUB_TOKEN',
-    rule: { ...rule.text, secret: true },
-    about: 'Git uses `GITHUB_TOKEN` too, for private repositories on GitHub.',
   },
 }
 

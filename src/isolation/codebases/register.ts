@@ -1,5 +1,6 @@
 import type { Codebase } from '../../domain/environment.ts'
-import { AppError } from '../../domain/errors.ts'
+import { AppError, toAppError } from '../../domain/errors.ts'
+import { githubName, ownerAndName, remoteAddress } from '../../domain/forge/remote-address.ts'
 import { trimEndOf } from '../../domain/text/trim-end.ts'
 import { idForNew, keepRecognisable } from './recognise.ts'
 import type { IsolationContext } from '../context.ts'
@@ -43,7 +44,7 @@ export const register = async (
     remoteUrl,
     baseBranch,
     base: undefined,
-    github: github ?? githubOf(remoteUrl),
+    github: github ?? githubOf(remoteUrl) ?? (await forgeName(context, remoteUrl)),
     defaultAgent: undefined,
     cloned,
     trustedConfig: undefined,
@@ -61,6 +62,20 @@ export const register = async (
     if (name !== undefined) throw nameTaken(name)
   }
   throw nameTaken(plain)
+}
+
+/** On a GitHub of one's own. */
+const forgeName = async (
+  { forge, log }: Pick<IsolationContext, 'forge' | 'log'>,
+  remoteUrl: string | undefined,
+): Promise<string | undefined> => {
+  if (remoteAddress(remoteUrl) === undefined || remoteUrl === undefined) return undefined
+  try {
+    return await forge?.repositoryAt(remoteUrl)
+  } catch (error) {
+    log.warn("the code host's settings couldn't be read", { error: toAppError(error).message })
+    return undefined
+  }
 }
 
 const nameTaken = (name: string): AppError =>
@@ -85,15 +100,10 @@ export const withoutSecret = (url: string | undefined): string | undefined =>
 
 /** `owner/name` of a github.com remote in any spelling. */
 export const githubOf = (url: string | undefined): string | undefined => {
-  const match =
-    /^(?:https?:\/\/|ssh:\/\/|git:\/\/)?(?:[^@/]*@)?(?:ssh\.)?github\.com(?::\d+)?[/:]([^/]+)\/([^/]+?)(?:\.git)?\/?$/i
-  const [, owner, name] = match.exec(url ?? '') ?? []
-  return owner === undefined || name === undefined || !githubName.test(`${owner}/${name}`)
-    ? undefined
-    : `${owner}/${name}`
+  const address = remoteAddress(url)
+  const found = address?.host === 'github.com' ? ownerAndName(address) : undefined
+  return found && `${found.owner}/${found.repo}`
 }
-
-const githubName = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})\/[A-Za-z0-9._-]{1,100}$/
 
 export const assertGithub = (github: string): void => {
   if (githubName.test(github)) return

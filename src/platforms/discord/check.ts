@@ -59,7 +59,7 @@ const permissionsIn = ({ status, items }: Response): Verdict => {
   const lacking = items
     .map((guild) => ({ name: textOf(guild['name']), missing: missingPermissions(guild['permissions']) }))
     .filter(({ missing }) => missing.length > 0)
-  if (lacking.length === 0) return pass(`complete in ${list.length === 1 ? '1 server' : `${list.length} servers`}`)
+  if (lacking.length === 0) return pass(`complete in ${items.length === 1 ? '1 server' : `${items.length} servers`}`)
   const named = lacking.slice(0, MOST_NAMED).map(({ name, missing }) => `${name} lacks ${missing.join(', ')}`)
   const more = lacking.length > MOST_NAMED ? `; and ${lacking.length - MOST_NAMED} more` : ''
   return fail(

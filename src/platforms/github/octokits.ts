@@ -1,4 +1,5 @@
 import { App, Octokit } from 'octokit'
+import { z } from 'zod'
 import { BoundedMap } from '../../domain/bounded-map.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Logger } from '../../process/log.ts'
@@ -13,6 +14,8 @@ export type Identity =
 /** Authenticated clients: one token for everything, or an app installed per repository. */
 export type Octokits = {
   readonly of: (repository: Pick<Thread, 'owner' | 'repo'>) => Promise<Octokit>
+  /** What those clients log in with; valid for a while yet. */
+  readonly token: (repository: Pick<Thread, 'owner' | 'repo'>) => Promise<string>
   readonly identity: () => Promise<Identity>
   /** As the app itself, for what concerns no installation; undefined with a token. */
   readonly app?: Octokit
@@ -46,6 +49,7 @@ export const createOctokits = (settings: GithubSettings, options: OctokitOptions
   const octokit = new Configured({ auth: token })
   return {
     of: async () => octokit,
+    token: async () => token,
     identity: async () => {
       const { data } = await octokit.rest.users.getAuthenticated({ request: noRetries })
       return { kind: 'user', id: data.id, login: data.login }
@@ -76,22 +80,35 @@ const ofApp = (
     perInstallation.set(id, made)
     return made
   }
-  const installed = new Map<string, { readonly until: number; readonly octokit: Promise<Octokit> }>()
-  const find = async ({ owner, repo }: Pick<Thread, 'owner' | 'repo'>): Promise<Octokit> => {
+  const installed = new Map<string, { readonly until: number; readonly installation: Promise<number> }>()
+  const find = async ({ owner, repo }: Pick<Thread, 'owner' | 'repo'>): Promise<number> => {
     const { data } = await app.octokit.rest.apps.getRepoInstallation({ owner, repo, request: noRetries })
-    return appOf(data.id).getInstallationOctokit(data.id)
+    return data.id
+  }
+  const installationOf = (repository: Pick<Thread, 'owner' | 'repo'>): Promise<number> => {
+    const name = repositoryOf(repository)
+    const known = installed.get(name)
+    if (known !== undefined && known.until > clock()) return known.installation
+    const finding = find(repository)
+    installed.set(name, { until: clock() + INSTALLED_MS, installation: finding })
+    // Not installed, or GitHub was unreachable: look again next time.
+    finding.catch(() => installed.delete(name))
+    return finding
   }
   return {
     app: app.octokit,
-    of: (repository) => {
-      const name = repositoryOf(repository)
-      const known = installed.get(name)
-      if (known !== undefined && known.until > clock()) return known.octokit
-      const finding = find(repository)
-      installed.set(name, { until: clock() + INSTALLED_MS, octokit: finding })
-      // Not installed, or GitHub was unreachable: look again next time.
-      finding.catch(() => installed.delete(name))
-      return finding
+    of: async (repository) => {
+      const id = await installationOf(repository)
+      return appOf(id).getInstallationOctokit(id)
+    },
+    token: async (repository) => {
+      const installationId = await installationOf(repository)
+      const { octokit } = appOf(installationId)
+      const ask = async (refresh: boolean) =>
+        installationToken.parse(await octokit.auth({ type: 'installation', installationId, refresh }))
+      const cached = await ask(false)
+      if (Date.parse(cached.expiresAt) - clock() > LEAST_LIFE_MS) return cached.token
+      return (await ask(true)).token
     },
     identity: async () => {
       const { data } = await app.octokit.rest.apps.getAuthenticated({ request: noRetries })
@@ -100,6 +117,11 @@ const ofApp = (
     },
   }
 }
+
+/** The SDK gives its token away until the last minute; a clone takes longer. */
+const LEAST_LIFE_MS = 15 * 60_000
+
+const installationToken = z.object({ token: z.string(), expiresAt: z.string() })
 
 const defaultsOf = (apiUrl: string | undefined, { log, paced }: OctokitOptions, send: typeof fetch) => {
   const forSdk = sdkLog(log)

@@ -3,7 +3,11 @@ import type { SettingTable, ValuesOf } from '../descriptor.ts'
 import { flag, privateKey, secret, url, userIds } from '../setting-rules.ts'
 
 export const githubSettings = {
-  token: { variable: 'GITHUB_TOKEN', rule: secret, about: 'A token for the bot, unless you use a GitHub App.' },
+  token: {
+    variable: 'GITHUB_TOKEN',
+    rule: secret,
+    about: 'A token for the bot and for git, unless you use a GitHub App.',
+  },
   appId: {
     variable: 'GITHUB_APP_ID',
     rule: rule.mapped(rule.wholeNumber(1, 2 ** 53 - 1, 12_345), String),
@@ -31,6 +35,7 @@ export const githubSettings = {
 
 export type GithubSettings = ValuesOf<typeof githubSettings>
 
+export const isApp = ({ appId, privateKey }: GithubSettings): boolean => appId !== undefined && privateKey !== undefined
+
 /** Enough to ask GitHub something, with or without a bot. */
-export const hasCredentials = ({ token, appId, privateKey }: GithubSettings): boolean =>
-  token !== undefined || (appId !== undefined && privateKey !== undefined)
+export const hasCredentials = (settings: GithubSettings): boolean => settings.token !== undefined || isApp(settings)

@@ -72,7 +72,9 @@ const bringAll = async (
   const { signal, onSpawn } = provisioning
   const only = isAll ? {} : { paths }
   try {
-    if (paths.length > 0) await initSubmodules(context.git, tree, { signal, ...only, ...(onSpawn && { onSpawn }) })
+    const { remoteUrl } = provisioning.codebase
+    const options = { signal, remoteUrl, ...only, ...(onSpawn && { onSpawn }) }
+    if (paths.length > 0) await initSubmodules(context.git, tree, options)
   } catch (error) {
     if (!isAppError(error, 'git-failed') && !isAppError(error, 'timeout')) throw error
     throw new AppError('submodules-failed', `couldn't fetch the submodules: ${error.message}`, {

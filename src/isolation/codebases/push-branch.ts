@@ -1,0 +1,94 @@
+import type { Codebase } from '../../domain/environment.ts'
+import { toAppError } from '../../domain/errors.ts'
+import type { Sha } from '../../domain/names.ts'
+import type { CallOptions } from '../../git/door.ts'
+import { fetchRemote } from '../../git/fetch.ts'
+import { countAheadBehind } from '../../git/history.ts'
+import { messagesBetween } from '../../git/messages.ts'
+import { pushCommit, type Pushed } from '../../git/push.ts'
+import { readRef, updateRefs } from '../../git/refs.ts'
+import { remoteInfo } from '../../git/remote.ts'
+import type { IsolationContext } from '../context.ts'
+import { locked } from '../lock/locked.ts'
+import { withoutSecret } from './register.ts'
+import { repoOf } from './repo-of.ts'
+
+export type BranchWork = {
+  readonly tip: Sha
+  /** How many commits base doesn't have. */
+  readonly commits: number
+  /** Their messages, oldest first; not all if there are very many. */
+  readonly messages: readonly string[]
+}
+
+/** What a branch has beyond base; undefined if there is no such ref. */
+export const branchWork = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  { ref, base }: { readonly ref: string; readonly base: Sha },
+  options: CallOptions = {},
+): Promise<BranchWork | undefined> => {
+  const repo = repoOf(codebase)
+  const tip = (await readRef(git, repo, ref))?.sha
+  if (tip === undefined) return undefined
+  const commits = (await countAheadBehind(git, repo, base, [tip], options)).get(tip)?.ahead ?? 0
+  const messages =
+    commits === 0 ? [] : await messagesBetween(git, repo, { from: base, to: tip, limit: mostMessages }, options)
+  return { tip, commits, messages }
+}
+
+const mostMessages = 50
+
+/** The remote's address now, if it isn't the one that the codebase was registered with. */
+export const changedRemote = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+): Promise<{ readonly from: string; readonly to: string } | undefined> => {
+  const { remote, remoteUrl } = codebase
+  const now = withoutSecret((await remoteInfo(git, repoOf(codebase), remote))?.url)
+  return remoteUrl === undefined || now === remoteUrl ? undefined : { from: remoteUrl, to: now ?? 'no address' }
+}
+
+export type BranchPush = { readonly remote: string; readonly commit: Sha; readonly branch: string }
+
+/** Pushes without force. Then our own ref says what the remote has, as after any push. */
+export const pushBranch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  push: BranchPush,
+  options: CallOptions = {},
+): Promise<Pushed> => {
+  const { remote, commit, branch } = push
+  context.progress(`pushing ${branch} to ${remote}`)
+  const pushed = await pushCommit(context.git, repoOf(codebase), push, options)
+  if (pushed.outcome !== 'pushed') return pushed
+  const command = { update: `refs/remotes/${remote}/${branch}`, to: commit, from: undefined }
+  try {
+    await locked(context, codebase, `recording the push of ${branch}`, async () => {
+      await updateRefs(context.git, repoOf(codebase), [command], { reason: 'coppice: pushed' })
+    })
+  } catch (error) {
+    // The next fetch does it.
+    context.log.info('a push could not be recorded', { branch, error: toAppError(error).message })
+  }
+  return pushed
+}
+
+/** Brings what the branch has on the remote, so that it can be merged here. False if that failed. */
+export const fetchBranch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { remote, branch }: Pick<BranchPush, 'remote' | 'branch'>,
+  options: CallOptions = {},
+): Promise<boolean> => {
+  const refspecs = [`+refs/heads/${branch}:refs/remotes/${remote}/${branch}`]
+  try {
+    const fetched = await locked(context, codebase, `fetching ${branch}`, () =>
+      fetchRemote(context.git, repoOf(codebase), { remote, refspecs }, options),
+    )
+    return fetched.outcome === 'fetched' && fetched.problem === undefined
+  } catch (error) {
+    if (options.signal?.aborted === true) throw error
+    return false
+  }
+}
