@@ -23,7 +23,9 @@ const exceptions: Record<string, Record<string, string>> = {
   'src/commands/only-in-chat.ts': { 'JSON.stringify(`/${name}`)': 'one of our own commands' },
   'src/commands/help.ts': { usage: 'our own text', 'row.usage': 'our own text', of: 'one of our own commands' },
   'src/conversations/answer-command.ts': { guess: 'one of our own commands' },
-  'src/conversations/handle-message.ts': { 'message.text.trim()': 'what a person wrote, as the command takes it' },
+  'src/conversations/handle-message.ts': {
+    'message.text.trim()': 'a command that takes the rest of its line as typed',
+  },
   'src/commands/budget.ts': { more: 'an amount that we calculated' },
   'src/cli/doctor/repository.ts': {
     'next.how': 'a command, checked where it is written',

@@ -6,7 +6,7 @@ import { chatContext } from '../../test/helpers/chat.ts'
 import { handleOne } from '../../test/helpers/send.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
 import { createAcpAgent } from '../agents/acp/agent.ts'
-import { sessionLostNotice } from './notices.ts'
+import { sessionLostNotice, writableNotice } from './notices.ts'
 
 /** A conversation with an agent that speaks the Agent Client Protocol: `test/helpers/acp/agent.ts`. */
 
@@ -69,3 +69,16 @@ test.each([
   expect(await say('which bird was it?')).toEqual([sessionLostNotice, expect.any(String)])
   expect(await say('and now?')).not.toContain(sessionLostNotice)
 })
+
+test.each([
+  ['has no read-only mode', 'echoes', true],
+  ['has one', 'modes', false],
+])(
+  'a read-only command with an agent that %s: the thread is told if it could have written',
+  async (_, behaviour, told) => {
+    world.repo.commit('.coppice/commands/look.md', '---\ntype: read\n---\nLook around.')
+    const said = await talkTo(behaviour)('/look')
+    expect(said.includes(writableNotice)).toBe(told)
+    expect(said.at(-1)).toContain('Look around.')
+  },
+)

@@ -9,7 +9,7 @@ export type Updates = {
   begin(): void
   handle(update: SessionUpdate): void
   /** A call that was asked for starts now. */
-  allowed(call: ToolCallUpdate): void
+  readonly allowed: (call: ToolCallUpdate) => void
   /** A tool that runs for ten minutes prints nothing. */
   toolRunning(): boolean
   usage(response: PromptResponse): AgentUsage | undefined

@@ -219,6 +219,37 @@ test.each(['run.leased', 'run.ended'])(
   },
 )
 
+test('a question with choices is answered by a plain message that names one, or by /answer; others wait for their turn', async () => {
+  const choices = [{ label: 'SQLite' }, { label: 'Postgres' }]
+  const { say, heard } = await running(async ({ ask, prompt }) => {
+    if (!prompt.startsWith('ask')) return `did ${prompt}`
+    const answer = await ask?.({ kind: 'choice', agent: 'scripted', question: 'Which?', choices, several: false })
+    return `${prompt}: ${answer?.kind === 'answered' ? answer.text : 'none'}`
+  })
+  const hears = async (text: string): Promise<void> => {
+    await expect.poll(() => heard('a')).toContain(text)
+  }
+  const timesAsked = async (): Promise<number> =>
+    (await heard('a')).filter((text) => text.includes('asks: Which?')).length
+  const isAsked = async (times: number): Promise<void> => {
+    await expect.poll(timesAsked).toBe(times)
+  }
+  await say('a', 'ask one')
+  await isAsked(1)
+  await say('a', 'and then this')
+  await say('a', '2')
+  await hears('Answered: Postgres')
+  await hears('ask one: Postgres')
+  await hears('did and then this')
+  await say('a', 'ask two')
+  await isAsked(2)
+  await say('a', `/answer I don't know, "either" --help`)
+  await hears(`ask two: I don't know, "either" --help`)
+  // Without a question, it is a message like any other.
+  await say('a', '2')
+  await hears('did 2')
+})
+
 test('a question that its agent did not wait for does not stop the clock', async () => {
   const { say, heard } = await running(
     async ({ ask }) => {
