@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { basename, dirname, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { mainHead } from './admin-dir.ts'
-import { type ConfigEntry, lastValue } from './config-entries.ts'
+import { type ConfigEntry, isRepositoryScope, lastValue } from './config-entries.ts'
 import type { Git, Repo } from './door.ts'
 import type { Setting } from './neutral.ts'
 import { applyUserRewrites } from './remote-url.ts'
@@ -62,6 +62,12 @@ export const pushAddressOf = async (git: Git, repo: Repo, remote: string): Promi
   if (url === undefined) throw noRemote(remote, repo)
   return oneCall(applyUserRewrites(url, entries, 'push'), repo)
 }
+
+/** The `pushurl`s that the repository itself gives a remote. Whoever works in a worktree can write them. */
+export const ownPushUrls = async (git: Git, repo: Repo, remote: string): Promise<string[]> =>
+  (await git.config(repo)).flatMap((entry) =>
+    isRepositoryScope(entry) && entry.key === `remote.${remote}.pushurl` ? [entry.value ?? ''] : [],
+  )
 
 const oneCall = (url: string, repo: Repo): Address => {
   const name = `coppice-${randomBytes(16).toString('hex')}:`

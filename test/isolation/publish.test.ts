@@ -215,12 +215,15 @@ describe('is not pushed, and the answer says why:', () => {
     expect(await said(world, environment)).toMatch(/another branch \(other\) is checked out.*\nSwitch back: git -C/)
   })
 
-  test('to a remote whose address was changed behind our back', async () => {
+  test.each([
+    ['address', []],
+    ['address to push to', ['--push']],
+  ])('to a remote whose %s was changed behind our back', async (_what, options) => {
     await using world = await aWorld()
     const environment = await issue(world, 1)
     inside(world, environment).commit('a.txt', 'a\n')
     const codebase = { ...world.codebase, remoteUrl: world.box.path('origin.git') }
-    inside(world, environment).git('remote', 'set-url', 'origin', world.box.path('elsewhere.git'))
+    inside(world, environment).git('remote', 'set-url', ...options, 'origin', world.box.path('elsewhere.git'))
     world.box.bare('elsewhere.git')
     expect(await publish(world.context, codebase, environment)).toMatchObject({ why: { kind: 'remote-changed' } })
     expect(world.box.raw(world.box.path('elsewhere.git'), 'for-each-ref')).toBe('')

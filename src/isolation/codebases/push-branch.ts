@@ -7,7 +7,7 @@ import { countAheadBehind } from '../../git/history.ts'
 import { messagesBetween } from '../../git/messages.ts'
 import { pushCommit, type Pushed } from '../../git/push.ts'
 import { readRef, updateRefs } from '../../git/refs.ts'
-import { remoteInfo } from '../../git/remote.ts'
+import { ownPushUrls, remoteInfo } from '../../git/remote.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../lock/locked.ts'
 import { withoutSecret } from './register.ts'
@@ -39,14 +39,18 @@ export const branchWork = async (
 
 const mostMessages = 50
 
-/** The remote's address now, if it isn't the one that the codebase was registered with. */
+/** Where a push would go, if that isn't the address that the codebase was registered with. */
 export const changedRemote = async (
   { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
 ): Promise<{ readonly from: string; readonly to: string } | undefined> => {
   const { remote, remoteUrl } = codebase
-  const now = withoutSecret((await remoteInfo(git, repoOf(codebase), remote))?.url)
-  return remoteUrl === undefined || now === remoteUrl ? undefined : { from: remoteUrl, to: now ?? 'no address' }
+  if (remote === undefined || remoteUrl === undefined) return undefined
+  const repo = repoOf(codebase)
+  const fetched = (await remoteInfo(git, repo, remote))?.url
+  const pushed = await ownPushUrls(git, repo, remote)
+  const other = [fetched, ...pushed].map((url) => withoutSecret(url) ?? 'no address').find((url) => url !== remoteUrl)
+  return other === undefined ? undefined : { from: remoteUrl, to: other }
 }
 
 export type BranchPush = { readonly remote: string; readonly commit: Sha; readonly branch: string }
