@@ -26,8 +26,11 @@ export type AgentAnswer =
   /** To a question with choices: the labels chosen, or the user's own words. */
   | { readonly kind: 'answered'; readonly text: string }
 
-/** What a user replied: `/allow`, `/deny`, or `/answer <text>`. */
-export type QuestionReply = { readonly agreed: boolean } | { readonly text: string }
+/**
+ * What a user replied: `/allow`, `/deny`, or `/answer <text>`. `to`: the question's ID, from its button. A button stays
+ * in the thread, and must not allow what is asked later.
+ */
+export type QuestionReply = { readonly agreed: boolean; readonly to?: string } | { readonly text: string }
 
 /** The answer, or why the reply isn't one. */
 export type ReadReply =

@@ -12,6 +12,7 @@ const replying = (name: string, replyIn: (call: Call) => QuestionReply) =>
 const toText = (outcome: QuestionOutcome): string => {
   if (outcome.kind === 'answered') return textOfAnswer(outcome.answer)
   if (outcome.kind === 'nothing-asked') return 'No pending question.'
+  if (outcome.kind === 'other-question') return 'That question is no longer pending.'
   if (outcome.kind === 'permission-needed') return 'This is a request for permission: reply `/allow` or `/deny`.'
   return `Reply with a number from 1 to ${outcome.choices}, or with \`/answer\` and your own words.`
 }
@@ -21,6 +22,10 @@ const textOfAnswer = (given: AgentAnswer): string => {
   return given.kind === 'allowed' ? 'Allowed once.' : 'Denied.'
 }
 
-export const allow = replying('allow', () => ({ agreed: true }))
-export const deny = replying('deny', () => ({ agreed: false }))
+const agreeing =
+  (agreed: boolean) =>
+  ({ words: [to] }: Call): QuestionReply => ({ agreed, ...(to !== undefined && { to }) })
+
+export const allow = replying('allow', agreeing(true))
+export const deny = replying('deny', agreeing(false))
 export const answer = replying('answer', ({ words: [text = ''] }) => ({ text }))

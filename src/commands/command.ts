@@ -111,6 +111,8 @@ export type ChatControls = {
 export type QuestionOutcome =
   | { readonly kind: 'answered'; readonly answer: AgentAnswer }
   | { readonly kind: 'nothing-asked' }
+  /** The reply was to another question, which has been answered or withdrawn. */
+  | { readonly kind: 'other-question' }
   | Exclude<ReadReply, { kind: 'answer' }>
 
 /** The commands of one surface (chat or CLI), and how to write them. */

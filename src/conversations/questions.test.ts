@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { AgentQuestion } from '../agents/question.ts'
+import type { ReplyAction } from '../domain/message.ts'
 import type { ConversationsContext } from './context.ts'
 import { askInThread, createQuestions } from './questions.ts'
 import type { InboxMessage } from '../store/store.ts'
@@ -22,9 +24,13 @@ const choice: AgentQuestion = {
 /** A thread that keeps what it was told. */
 const thread = (questionMinutes = 1440) => {
   const said: string[] = []
-  const append = async (replies: readonly { text: string }[]) => said.push(...replies.map(({ text }) => text))
+  const buttons: string[][] = []
+  const append = async (replies: readonly { text: string; actions?: readonly ReplyAction[] }[]) => {
+    said.push(...replies.map(({ text }) => text))
+    buttons.push(...replies.map(({ actions = [] }) => actions.map(({ command }) => command)))
+  }
   const context = {
-    isolation: { ids: () => 'r', clock: () => 0, store: { outbox: { append } }, settings: { questionMinutes } },
+    isolation: { ids: randomUUID, clock: () => 0, store: { outbox: { append } }, settings: { questionMinutes } },
     queue: { outboxChanged: () => undefined },
     redact: (text: string) => text.replaceAll('the-secret', '[hidden]'),
     platforms: async () => new Map(),
@@ -35,7 +41,7 @@ const thread = (questionMinutes = 1440) => {
   const asked = async (count: number): Promise<void> => {
     await expect.poll(() => said.length).toBe(count)
   }
-  return { said, questions, ask, stop, asked }
+  return { said, buttons, questions, ask, stop, asked }
 }
 
 test('a key in what an agent asks for is in no question', async () => {
@@ -148,4 +154,27 @@ test('a plain message is taken for an answer only if it names a choice of the op
   expect(questions.answer(message, { text: 'yes' })).toEqual({ kind: 'permission-needed' })
   end.abort()
   expect(await permitted).toBeUndefined()
+})
+
+test('a button answers its own question and no later one, and a question with choices has none', async () => {
+  const { buttons, questions, ask, stop, asked } = thread()
+  const idIn = (command = ''): string => command.replace(/^\/(?:allow|deny) /, '')
+  const first = ask(permission('run a command'))
+  await asked(1)
+  expect(buttons[0]).toEqual([expect.stringMatching(/^\/allow \w{12}$/), expect.stringMatching(/^\/deny \w{12}$/)])
+  expect(questions.answer(message, { agreed: false })).toMatchObject({ kind: 'answered' })
+  expect(await first).toEqual({ kind: 'denied' })
+  const second = ask(permission('run another'))
+  await asked(2)
+  const stale = { agreed: true, to: idIn(buttons[0]?.[0]) }
+  expect(questions.answer(message, stale)).toEqual({ kind: 'other-question' })
+  const fresh = { agreed: true, to: idIn(buttons[1]?.[0]) }
+  expect(questions.answer(message, fresh)).toMatchObject({ kind: 'answered' })
+  expect(await second).toEqual({ kind: 'allowed' })
+  expect(questions.answer(message, fresh)).toEqual({ kind: 'nothing-asked' })
+  const third = ask(choice)
+  await asked(3)
+  expect(buttons[2]).toEqual([])
+  stop.abort()
+  expect(await third).toBeUndefined()
 })

@@ -1,5 +1,6 @@
 import type { AgentRequest } from '../agents/agent.ts'
 import { type AgentAnswer, type AgentQuestion, isChoice, type QuestionReply, readReply } from '../agents/question.ts'
+import type { ReplyAction } from '../domain/message.ts'
 import type { QuestionOutcome } from '../commands/command.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
@@ -9,15 +10,19 @@ import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 
 /** Questions that running agents ask. In memory only: after a crash the agent asks again. */
 export type Questions = {
-  /** Resolves with the answer, or undefined if the signal aborts first. */
-  ask(key: ConversationKey, question: AgentQuestion, signal: AbortSignal): Promise<AgentAnswer | undefined>
-  /** To the conversation's oldest question. */
+  /** Resolves with the answer, or undefined if the signal aborts first. `id`: how its buttons name it. */
+  ask(key: ConversationKey, question: AgentQuestion, signal: AbortSignal, id?: string): Promise<AgentAnswer | undefined>
+  /** To the conversation's oldest question. A reply to a particular one answers no other. */
   answer(key: ConversationKey, reply: QuestionReply): QuestionOutcome
   /** Whether this message just names a choice of the oldest question. */
   isAnswer(key: ConversationKey, text: string): boolean
 }
 
-type Open = { readonly question: AgentQuestion; readonly resolve: (answer: AgentAnswer | undefined) => void }
+type Open = {
+  readonly id: string | undefined
+  readonly question: AgentQuestion
+  readonly resolve: (answer: AgentAnswer | undefined) => void
+}
 
 export const createQuestions = (): Questions => {
   const open = new Map<string, readonly Open[]>()
@@ -28,11 +33,11 @@ export const createQuestions = (): Questions => {
     else open.set(name, left)
   }
   return {
-    ask: async (key, question, signal) => {
+    ask: async (key, question, signal, id) => {
       if (signal.aborted) return undefined
       const name = nameOf(key)
       const { promise, resolve } = Promise.withResolvers<AgentAnswer | undefined>()
-      const one = { question, resolve }
+      const one = { id, question, resolve }
       const onAbort = (): void => resolve(undefined)
       open.set(name, [...(open.get(name) ?? []), one])
       signal.addEventListener('abort', onAbort, { once: true })
@@ -47,6 +52,7 @@ export const createQuestions = (): Questions => {
       const name = nameOf(key)
       const [first] = open.get(name) ?? []
       if (first === undefined) return { kind: 'nothing-asked' }
+      if ('to' in reply && reply.to !== first.id) return { kind: 'other-question' }
       const read = readReply(first.question, reply)
       if (read.kind !== 'answer') return read
       close(name, first)
@@ -86,12 +92,13 @@ export const askInThread = (
     if (ended.aborted) return undefined
     count += 1
     const key = `ask:${message.attempts}:${count}`
+    const id = isolation.ids().replaceAll('-', '').slice(0, QUESTION_ID_LENGTH)
     const { questionMinutes } = isolation.settings
     const tooLate = AbortSignal.timeout(Math.round(questionMinutes * 60_000))
     const wait = async (): Promise<AgentAnswer | undefined> => {
       // Listen before posting the question, so that no answer is missed.
-      const answer = run.questions.ask(message, question, AbortSignal.any([ended, tooLate]))
-      await tell({ key, role: 'system', text: questionNotice(question, redact) })
+      const answer = run.questions.ask(message, question, AbortSignal.any([ended, tooLate]), id)
+      await tell({ key, role: 'system', text: questionNotice(question, redact), actions: buttonsOf(question, id) })
       return answer
     }
     const onFull = (): void => {
@@ -111,3 +118,15 @@ export const askInThread = (
     return answer
   }
 }
+
+/** Too long to guess by accident, short enough for any platform's buttons. */
+const QUESTION_ID_LENGTH = 12
+
+/** A question with choices has none: what was chosen is said in words. */
+const buttonsOf = ({ kind }: AgentQuestion, id: string): readonly ReplyAction[] =>
+  kind === 'permission'
+    ? [
+        { label: 'Allow once', command: `/allow ${id}`, style: 'primary' },
+        { label: 'Deny', command: `/deny ${id}`, style: 'danger' },
+      ]
+    : []
