@@ -242,7 +242,8 @@ describe('while an agent works', () => {
     const shown: (Progress | undefined)[] = []
     const context = { ...chatContext(world), deliveries: shownBy('github', shown) }
     const { store } = world.context
-    const message = { id: 'm', platform: 'github', conversationId: 'acme/app#1', attempts: 1 } as InboxMessage
+    const named = { id: 'm', platform: 'github', conversationId: 'acme/app#1' }
+    const message = { ...named, attempts: 1, details: {} } as InboxMessage
     const reporter = threadReporter({ ...context, queue: { ...context.queue, began: async () => {} } }, message, {
       conversation: {} as never,
       codebase: world.codebase,

@@ -83,9 +83,9 @@ test('a chat has an isolated branch, goes on over a crash, and hears what was sa
   const shown = await world.cli(repo.path, 'platforms')
   expect(shown.out).toMatch(/telegram\s+connected/)
 
-  // Nothing of all this is in the checkout that people work in, and nobody else was answered.
+  // Nothing of all this is in the checkout that people work in, and a stranger was only told that they are one.
   expect(repo.git('status', '--porcelain', '--branch')).toBe(checkout)
-  expect(telegram.said(mallory.id)).toEqual([])
+  expect(telegram.said(mallory.id)).toEqual([expect.stringContaining("aren't an allowed user")])
 
   // Merged or not, no cleaning up takes the environment of a persistent chat away.
   world.box.raw(path, 'push', '-q', 'origin', `${branch}:main`)
