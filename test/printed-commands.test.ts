@@ -25,6 +25,7 @@ const exceptions: Record<string, Record<string, string>> = {
   'src/conversations/answer-command.ts': { guess: 'one of our own commands' },
   'src/conversations/questions.ts': { id: 'letters and digits that we made' },
   'src/conversations/handle-message.ts': { 'message.text.trim()': 'what a person wrote, as the command takes it' },
+  'src/commands/target.ts': { commandName: 'one of our own commands' },
   'src/commands/budget.ts': { more: 'an amount that we calculated' },
   'src/cli/doctor/repository.ts': {
     'next.how': 'a command, checked where it is written',

@@ -8,7 +8,7 @@ import { findEnvironment } from '../isolation/find.ts'
 import { presenceOf } from '../isolation/provider-of.ts'
 import { counted } from '../domain/text/words.ts'
 import { type Call, command, cwdOf } from './command.ts'
-import { currentEnvironment, followTarget, type Target, resolveTarget } from './target.ts'
+import { namedOrCurrent, followTarget, type Target, resolveTarget } from './target.ts'
 import { environmentJson } from './views/json.ts'
 import { aligned, code, type View } from './views/view.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
@@ -33,7 +33,7 @@ const run = async (call: Call): Promise<DiffResult> => {
   const place = await resolveTarget(call)
   const { context, codebase } = place
   const { signal } = call
-  const environment = await followTarget(call, place, await meant(call, place))
+  const environment = await followTarget(call, place, await namedOrCurrent(call, place, 'diff'))
   const tree = await treeOf(place, environment)
   const base = await baseOfEnvironment(context, codebase, environment)
   const from = (await forkPoint(context.git, tree, base.sha, { signal })) ?? base.sha
@@ -49,18 +49,6 @@ const run = async (call: Call): Promise<DiffResult> => {
     ),
   ]
   return { environment, codebase: codebase.name, base: base.name, files }
-}
-
-const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> => {
-  const [ref] = call.words
-  if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, cwdOf(call))
-  const own = await currentEnvironment(call, place)
-  if (own !== undefined) return own
-  throw new AppError(
-    'not-found',
-    call.chat === undefined ? 'not inside a Coppice worktree' : 'this conversation has no worktree yet',
-    { remedy: remedy`specify one: ${coppice('diff <name>')}. Run ${coppice('worktree list')} for a list` },
-  )
 }
 
 const treeOf = async ({ context, codebase }: Target, environment: IsolatedEnvironment): Promise<Tree> => {

@@ -3,6 +3,7 @@ import { AppError, isAppError } from '../domain/errors.ts'
 import { presentCodebase } from '../isolation/codebases/recognise.ts'
 import { resolveCodebase } from '../isolation/codebases/codebases.ts'
 import type { IsolationContext } from '../isolation/context.ts'
+import { findEnvironment } from '../isolation/find.ts'
 import { environmentAround, followed, type Moved, movedNotice } from '../isolation/moved.ts'
 import { isInside } from '../isolation/paths.ts'
 import { codebaseBinding, goneBecause } from './codebase-binding.ts'
@@ -70,6 +71,19 @@ export const currentEnvironment = async (
   if (recorded !== undefined || live.length === 0) return recorded
   const around = await environmentAround(context, codebase, cwdOf(call))
   return around && followTarget(call, { context, codebase }, around)
+}
+
+/** The environment that the command's first word names (default: the current one). */
+export const namedOrCurrent = async (call: Call, place: Target, commandName: string): Promise<IsolatedEnvironment> => {
+  const [ref] = call.words
+  if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, cwdOf(call))
+  const own = await currentEnvironment(call, place)
+  if (own !== undefined) return own
+  throw new AppError(
+    'not-found',
+    call.chat === undefined ? 'not inside a Coppice worktree' : 'this conversation has no worktree yet',
+    { remedy: remedy`specify one: ${coppice(`${commandName} <name>`)}. Run ${coppice('worktree list')} for a list` },
+  )
 }
 
 /** The conversation's codebase, if bound and present. */

@@ -216,13 +216,14 @@ describe('is not pushed, and the answer says why:', () => {
   })
 
   test.each([
-    ['address', []],
-    ['address to push to', ['--push']],
-  ])('to a remote whose %s was changed behind our back', async (_what, options) => {
+    ['address', true, []],
+    ['address to push to', true, ['--push']],
+    ['address to push to, where none was recorded,', false, ['--push']],
+  ])('to a remote whose %s was changed behind our back', async (_what, isRecorded, options) => {
     await using world = await aWorld()
     const environment = await issue(world, 1)
     inside(world, environment).commit('a.txt', 'a\n')
-    const codebase = { ...world.codebase, remoteUrl: world.box.path('origin.git') }
+    const codebase = { ...world.codebase, remoteUrl: isRecorded ? world.box.path('origin.git') : undefined }
     inside(world, environment).git('remote', 'set-url', ...options, 'origin', world.box.path('elsewhere.git'))
     world.box.bare('elsewhere.git')
     expect(await publish(world.context, codebase, environment)).toMatchObject({ why: { kind: 'remote-changed' } })

@@ -241,7 +241,7 @@ test('a prompt on stdout is answered on stdin, which closes with the result', as
   })
 })
 
-test('an open question is no silence, however long it takes', async () => {
+test('an agent that waits for an answer is not silent, however long it takes', async () => {
   const prompt = JSON.stringify(wish('Bash', { command: 'npm test' }))
   const told = await scripted(
     [`echo '${prompt}'`, 'IFS= read -r answer'],

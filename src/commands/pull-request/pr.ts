@@ -5,7 +5,7 @@ import { findEnvironment } from '../../isolation/find.ts'
 import { type Publication, publish } from '../../isolation/publish/publish.ts'
 import { type Call, command, cwdOf, isSet, textOf } from '../command.ts'
 import { usage } from '../grammar/usage.ts'
-import { currentEnvironment, followTarget, resolveTargetForWrite, type Target } from '../target.ts'
+import { namedOrCurrent, followTarget, resolveTargetForWrite, type Target } from '../target.ts'
 import { exitCodes } from '../views/failure.ts'
 import { publicationJson } from './json.ts'
 import { publicationText } from './texts.ts'
@@ -18,22 +18,10 @@ const run = async (call: Call): Promise<PrResult> => {
   if (title === '') throw usage('--title is empty', 'usage: --title <text>')
   const place = await resolveTargetForWrite(call)
   const { context, codebase } = place
-  const environment = await followTarget(call, place, await meant(call, place))
+  const environment = await followTarget(call, place, await namedOrCurrent(call, place, 'pr'))
   const ready = isSet(call.values, 'ready')
   const publication = await publish(context, codebase, environment, { title, ready, signal: call.signal })
   return { publication, codebase: codebase.name }
-}
-
-const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> => {
-  const [ref] = call.words
-  if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, cwdOf(call))
-  const own = await currentEnvironment(call, place)
-  if (own !== undefined) return own
-  throw new AppError(
-    'not-found',
-    call.chat === undefined ? 'not inside a Coppice worktree' : 'this conversation has no worktree yet',
-    { remedy: remedy`specify one: ${coppice('pr <name>')}. Run ${coppice('worktree list')} for a list` },
-  )
 }
 
 /** A pull request that can't be opened is a failure, though the branch is pushed; without a code host, a push is all. */

@@ -45,12 +45,13 @@ export const changedRemote = async (
   codebase: Codebase,
 ): Promise<{ readonly from: string; readonly to: string } | undefined> => {
   const { remote, remoteUrl } = codebase
-  if (remote === undefined || remoteUrl === undefined) return undefined
+  if (remote === undefined) return undefined
   const repo = repoOf(codebase)
-  const fetched = (await remoteInfo(git, repo, remote))?.url
-  const pushed = await ownPushUrls(git, repo, remote)
-  const other = [fetched, ...pushed].map((url) => withoutSecret(url) ?? 'no address').find((url) => url !== remoteUrl)
-  return other === undefined ? undefined : { from: remoteUrl, to: other }
+  const addresses = [(await remoteInfo(git, repo, remote))?.url, ...(await ownPushUrls(git, repo, remote))]
+  const [fetched = 'no address', ...pushed] = addresses.map((url) => withoutSecret(url) ?? 'no address')
+  const expected = remoteUrl ?? fetched
+  const other = [fetched, ...pushed].find((url) => url !== expected)
+  return other === undefined ? undefined : { from: expected, to: other }
 }
 
 export type BranchPush = { readonly remote: string; readonly commit: Sha; readonly branch: string }
