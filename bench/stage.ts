@@ -141,6 +141,8 @@ const codebaseAt = (context: IsolationContext, checkout: string): Codebase => ({
   defaultAgent: undefined,
   cloned: false,
   trustedConfig: undefined,
+  configCommit: undefined,
+  configText: undefined,
   fetchedAt: undefined,
   createdAt: context.clock(),
 })

@@ -17,7 +17,6 @@ const ownChunk = [
   'cli/commands/import-archon.ts',
   'cli/commands/serve.ts',
   'isolation/providers/clone/provider.ts',
-  'isolation/providers/worktree/provider.ts',
 ]
 const groupOf = (file: string): string => {
   const path = relative(join(root, 'src'), file)

@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { isAppError } from '../domain/errors.ts'
 import type { Merged } from '../domain/merge-proof.ts'
@@ -67,6 +68,8 @@ export const listWithFacts = async (
   // Do the other lookups while git walks the history.
   const standing = positionsOf(context, codebase, environments, options)
   standing.catch(() => undefined)
+  // Starting git for the files keeps us busy, so start it for the refs first: their answer leads to more questions.
+  await nextTurn()
   // Git looks at the files while we read the process table; our own git doesn't count as use.
   const cwd = realCwd(options.cwd)
   const [files, users, pointing] = await Promise.all([

@@ -17,6 +17,7 @@ import * as mergedPullRequests from './migrations/0013-merged-pull-requests.ts'
 import * as sharing from './migrations/0014-sharing.ts'
 import * as imported from './migrations/0015-imported.ts'
 import * as platformMemory from './migrations/0016-platform-memory.ts'
+import * as readConfig from './migrations/0017-read-config.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -43,6 +44,7 @@ const migrations: readonly Migration[] = [
   { number: 14, name: 'sharing', up: sharing.up },
   { number: 15, name: 'imported', up: imported.up },
   { number: 16, name: 'platform-memory', up: platformMemory.up },
+  { number: 17, name: 'read-config', up: readConfig.up },
 ]
 
 /** One cheap read if nothing is pending; otherwise each migration in its own transaction, under a lock. */

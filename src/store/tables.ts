@@ -46,6 +46,8 @@ export type CodebaseRow = {
   default_agent: string | null
   cloned: number
   trusted_config: string | null
+  config_commit: string | null
+  config_text: string | null
   fetched_at: number | null
   base: string | null
   created_at: number

@@ -28,6 +28,8 @@ onEachEngine((engine) => {
       defaultAgent: 'demo',
       cloned: true,
       trustedConfig: 'abc',
+      configCommit: 'c'.repeat(40),
+      configText: 'worktree: {}\n',
       fetchedAt: 1_800_000_000_000,
     })
 

@@ -121,6 +121,8 @@ const codebaseOf = (repo: TestRepo, more: Partial<Codebase> = {}): Codebase => (
   defaultAgent: undefined,
   cloned: false,
   trustedConfig: undefined,
+  configCommit: undefined,
+  configText: undefined,
   fetchedAt: undefined,
   createdAt: 1,
   ...more,

@@ -18,6 +18,8 @@ export const aCodebase = (key = 'one', change: Partial<Codebase> = {}): Codebase
   defaultAgent: undefined,
   cloned: false,
   trustedConfig: undefined,
+  configCommit: undefined,
+  configText: undefined,
   fetchedAt: undefined,
   createdAt: 1_700_000_000_000,
   ...change,

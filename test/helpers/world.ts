@@ -131,6 +131,8 @@ const register = async (context: IsolationContext, repo: TestRepo, remote: boole
     defaultAgent: undefined,
     cloned: false,
     trustedConfig: undefined,
+    configCommit: undefined,
+    configText: undefined,
     fetchedAt: undefined,
     createdAt: context.clock(),
   }

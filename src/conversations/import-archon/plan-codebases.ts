@@ -158,6 +158,8 @@ const asRegistered = async (
     defaultAgent: undefined,
     cloned: false,
     trustedConfig: undefined,
+    configCommit: undefined,
+    configText: undefined,
     fetchedAt: undefined,
     createdAt: context.clock(),
   }

@@ -48,6 +48,8 @@ export const register = async (
     defaultAgent: undefined,
     cloned,
     trustedConfig: undefined,
+    configCommit: undefined,
+    configText: undefined,
     fetchedAt: undefined,
     createdAt: context.clock(),
   }

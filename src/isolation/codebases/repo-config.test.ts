@@ -40,6 +40,28 @@ describe("the repository's own settings", () => {
     await expect(loadRepoConfig(made.context, made.codebase, base)).rejects.toMatchObject({ code: 'config-invalid' })
   })
 
+  it.each([
+    ['', []],
+    ['worktree:\n  setup: echo kept\n', ['echo kept']],
+  ])('are recorded with their commit, so that the next process starts no git (%j)', async (text, setup) => {
+    await using world = await makeWorld()
+    const { context, repo } = world
+    if (text !== '') repo.commit('.coppice/config.yaml', text)
+    const load = async (): Promise<[setup: readonly string[], processes: number]> => {
+      const codebase = (await context.store.codebases.get(world.codebase.id)) ?? world.codebase
+      const before = context.git.spawned()
+      const config = await loadRepoConfig({ ...context, repoConfigs: new Map() }, codebase, repo.sha())
+      return [config.setup, context.git.spawned() - before]
+    }
+    expect((await load())[0]).toEqual(setup)
+    expect(await load()).toEqual([setup, 0])
+    repo.commit('.coppice/config.yaml', 'worktree:\n  setup: echo changed\n')
+    expect((await load())[0]).toEqual(['echo changed'])
+    repo.git('rm', '-q', '.coppice/config.yaml')
+    repo.git('commit', '-q', '-m', 'none')
+    expect((await load())[0]).toEqual([])
+  })
+
   it.each([false, true])(
     'are read again only after the base has moved (remote: %s), loose or packed',
     async (remote) => {

@@ -15,24 +15,42 @@ const configPath = '.coppice/config.yaml'
  * from the checkout, where it may be half edited.
  */
 export const loadRepoConfig = async (
-  context: Pick<IsolationContext, 'git' | 'repoConfigs'>,
+  context: Pick<IsolationContext, 'git' | 'store' | 'log' | 'repoConfigs'>,
   codebase: Codebase,
   baseSha: Sha,
 ): Promise<RepoConfig> => {
   const known = context.repoConfigs.get(codebase.id)
   if (known?.sha === baseSha) return known.config
-  const config = await readConfig(context.git, codebase, baseSha)
+  const file = `${configPath} (at ${baseSha.slice(0, 7)})`
+  const text = await configText(context, codebase, baseSha, file)
+  const config = text === undefined ? defaultRepoConfig : await parseRepoConfig(text, file)
   context.repoConfigs.set(codebase.id, { sha: baseSha, config })
   return config
 }
 
-const readConfig = async (git: Git, codebase: Codebase, baseSha: Sha): Promise<RepoConfig> => {
+/** Undefined: the commit has no such file. Recorded, since a commit never changes: it saves every command a process. */
+const configText = async (
+  { git, store, log }: Pick<IsolationContext, 'git' | 'store' | 'log'>,
+  codebase: Codebase,
+  baseSha: Sha,
+  file: string,
+): Promise<string | undefined> => {
+  if (codebase.configCommit === baseSha) return codebase.configText
+  const text = await readText(git, codebase, baseSha, file)
+  try {
+    await store.codebases.update(codebase.id, { configCommit: baseSha, configText: text })
+  } catch (error) {
+    log.warn("couldn't record the repository's settings", { codebase: codebase.name, error })
+  }
+  return text
+}
+
+const readText = async (git: Git, codebase: Codebase, baseSha: Sha, file: string): Promise<string | undefined> => {
   const repo = repoOf(codebase)
-  const file = `${configPath} (at ${baseSha.slice(0, 7)})`
-  if (!(await hasConfig(git, repo, baseSha, file))) return defaultRepoConfig
+  if (!(await hasConfig(git, repo, baseSha, file))) return undefined
   const bytes = await showFile(git, repo, baseSha, configPath)
   if (bytes === undefined) throw new AppError('git-failed', `git has no content for ${file}`)
-  return parseRepoConfig(decode(bytes, file), file)
+  return decode(bytes, file)
 }
 
 /**

@@ -1,8 +1,9 @@
 import type { IsolationContext, Provider } from '../context.ts'
 import type { Providers } from '../provider.ts'
+import { worktree } from './worktree/provider.ts'
 
-/** Every isolation provider, by the name that rows and settings use. Each is loaded when it is first needed. */
+/** Every isolation provider, by the name that rows and settings use. Only the default one is needed by most commands. */
 export const providers: Providers<IsolationContext> = new Map<string, () => Promise<Provider>>([
-  ['worktree', async () => (await import('./worktree/provider.ts')).worktree],
+  ['worktree', async () => worktree],
   ['clone', async () => (await import('./clone/provider.ts')).clone],
 ])

@@ -55,7 +55,7 @@ export const createSecrets = (
   }
   add(...initial)
   return {
-    redact: (text) => hide(text, [...(current()?.find(text) ?? []), ...credentialSpans(text)]),
+    redact: (text) => (text === '' ? '' : hide(text, [...(current()?.find(text) ?? []), ...credentialSpans(text)])),
     redactKnown: (text) => hide(text, current()?.find(text) ?? []),
     stream: (write) => createRedactedStream({ matcher: current, write }),
     add,
