@@ -10,12 +10,32 @@ else await goOnInNewerNode()
 
 async function start() {
   // A second start reads compiled code from the cache instead of compiling it again.
-  process.getBuiltinModule('node:module').enableCompileCache()
+  const cache = ownCacheDirectory()
+  if (cache !== undefined) process.getBuiltinModule('node:module').enableCompileCache(cache)
   if (process.env.COPPICE_PARENT_PIPE) await endWithParent()
   const built = new URL('../dist/main.js', import.meta.url)
   await import(
     process.getBuiltinModule('node:fs').existsSync(built) ? built.href : new URL('../src/main.ts', import.meta.url).href
   )
+}
+
+/**
+ * Node's default is a directory in the shared temporary one, without a look at its owner: whoever makes it first,
+ * another user or an agent whose sandbox allows /tmp, decides which code we run.
+ */
+function ownCacheDirectory() {
+  const { mkdirSync, statSync } = process.getBuiltinModule('node:fs')
+  const { HOME, XDG_CACHE_HOME } = process.env
+  const parent = XDG_CACHE_HOME?.startsWith('/') ? XDG_CACHE_HOME : HOME?.startsWith('/') ? `${HOME}/.cache` : undefined
+  if (parent === undefined) return undefined
+  const directory = `${parent}/coppice`
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    const { uid, mode } = statSync(directory)
+    return uid === process.getuid() && (mode & 0o022) === 0 ? directory : undefined
+  } catch {
+    return undefined // without a cache, every start compiles
+  }
 }
 
 async function goOnInNewerNode() {

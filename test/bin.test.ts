@@ -1,5 +1,17 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -205,3 +217,41 @@ function olderNode(): string | undefined {
         Number(spawnSync(file, ['-p', 'process.versions.node.split(".")[0]'], { encoding: 'utf8' }).stdout) < 24,
     )
 }
+
+describe('compiled code is cached', () => {
+  /** Starts it with an empty home and an empty temporary directory, and returns both. */
+  const start = (prepare: (cache: string) => void = () => {}): { cache: string; temporary: string } => {
+    const own = mkdtempSync(join(home, 'cache-'))
+    const temporary = join(own, 'tmp')
+    const cache = join(own, 'home/.cache/coppice')
+    for (const path of [temporary, join(own, 'home')]) mkdirSync(path)
+    prepare(cache)
+    const env = { PATH: process.env['PATH'] ?? '', HOME: join(own, 'home'), TMPDIR: temporary }
+    const { status } = spawnSync(pinned, [at('checkout'), 'exit', '0'], { env })
+    expect(status).toBe(0)
+    return { cache, temporary }
+  }
+
+  test('in a directory of our own, not in the shared temporary one, where others could put code for us to run', () => {
+    const { cache, temporary } = start()
+    expect(readdirSync(cache)).toHaveLength(1)
+    expect(statSync(cache).mode & 0o777).toBe(0o700)
+    expect(readdirSync(temporary)).toEqual([])
+  })
+
+  test('not in one that others can write', () => {
+    const { cache } = start((directory) => {
+      mkdirSync(directory, { recursive: true })
+      chmodSync(directory, 0o777)
+    })
+    expect(readdirSync(cache)).toEqual([])
+  })
+
+  test.skipIf(process.getuid?.() !== 0)("not in somebody else's", () => {
+    const { cache } = start((directory) => {
+      mkdirSync(directory, { recursive: true })
+      chownSync(directory, 65_534, 65_534)
+    })
+    expect(readdirSync(cache)).toEqual([])
+  })
+})

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { newestMigration } from '../../src/store/migrate.ts'
+import { migrations } from '../../src/store/migrations/all.ts'
 import { onEachEngine } from '../helpers/store-engines.ts'
 import { aCodebase, anEnvironment } from '../helpers/store-values.ts'
 
@@ -120,4 +122,8 @@ onEachEngine((engine) => {
     })
     expect(await store.codebases.insert(aCodebase())).toBe(true)
   })
+})
+
+test('migrations are numbered from 1 without gaps, up to the number that a start compares with', () => {
+  expect(migrations.map(({ number }) => number)).toEqual(Array.from({ length: newestMigration }, (_, i) => i + 1))
 })

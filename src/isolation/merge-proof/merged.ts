@@ -15,7 +15,6 @@ import { doubtsAbout } from './base-proof.ts'
 import type { IsolationContext } from '../context.ts'
 import { mapInPairs } from '../map-concurrent.ts'
 import { provenByForge } from './forge.ts'
-import { contentLanded } from './landed-content.ts'
 import { type BranchQuestion, type Inquiry, isItsOwnBase } from './merge-question.ts'
 
 export type MergedOptions = CallOptions & {
@@ -106,6 +105,8 @@ const askTogether = async (inquiry: Inquiry, questions: readonly BranchQuestion[
     else if (positionOf(positions, question).behind === 0) settled.push(no(question, aheadOf(question)))
     else open.push(question)
   }
+  if (open.length === 0) return [...landed, ...settled]
+  const { contentLanded } = await import('./landed-content.ts')
   const tried = await contentLanded({ ...inquiry, positions }, open, baseTree)
   const proven = tried.map(({ question, tried }): Found => {
     if ('failed' in tried) return { question, answer: cannotTell(tried.failed), lasting: false }
