@@ -4,13 +4,14 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { groupImports } from './group-imports.ts'
 import { plainBuiltins } from './plain-builtins.ts'
+import { makeScriptChunk } from './script-chunk.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const outdir = resolve(root, process.argv[2] ?? 'dist')
 
 /** What commands need goes into one chunk. Anything else behind an `import()` has its own. */
 const commandFolders = ['cli', 'isolation', 'process', 'store']
-/** They pull in what no short command needs: the server, and a parser for YAML. Listing needs the providers alone. */
+/** They pull in what no short command needs: the server, and a parser for YAML. */
 const ownChunk = [
   'cli/commands/chat.ts',
   'cli/commands/doctor.ts',
@@ -28,7 +29,7 @@ await rm(outdir, { recursive: true, force: true })
 
 const result = await build({
   absWorkingDir: root,
-  entryPoints: ['src/main.ts'],
+  entryPoints: { main: 'src/main.ts', 'cached-script': 'src/main/cached-script.ts' },
   outdir,
   bundle: true,
   format: 'esm',
@@ -52,6 +53,8 @@ const result = await build({
   metafile: true,
   logLevel: 'warning',
 })
+
+await makeScriptChunk(root, result.metafile.outputs, relative(root, join(outdir, 'main.js')))
 
 const total = Object.values(result.metafile.outputs).reduce((sum, output) => sum + output.bytes, 0)
 const outputs = Object.keys(result.metafile.outputs).filter((name) => name.endsWith('.js'))

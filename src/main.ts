@@ -1,5 +1,6 @@
 import { existsSync, lstatSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Workplace } from './commands/command.ts'
 import { hostId, prepareHome } from './cli/host-id.ts'
@@ -134,6 +135,8 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
   const forge = createForge(github, { log, clock, secrets })
   const git = createGit({ env, home, now: clock, login: forge.login, redact: secrets.redact })
   const prefetched = prefetchConfig(git, near)
+  // Opening the store keeps us busy, so git starts first.
+  await nextTurn()
   const sqliteFile = join(home, 'coppice.db')
   const databaseUrl = withPassword(settings.databaseUrl, env['PGPASSWORD'])
   const context: IsolationContext = {

@@ -69,6 +69,8 @@ const opensFiles: Record<string, string> = {
   'src/store/archon/sqlite.ts': "reads another program's database, which a person named",
   'src/main.ts': 'reads package.json of this installation',
   'src/main/take-environment.ts': 'reads /proc, and a file that this very process wrote',
+  'src/main/cached-script.ts':
+    'loads the program, so it can import none of it: reads the installation and our own cache',
 }
 
 const opening = new Set([

@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -48,12 +57,44 @@ test('a list reads a handful of files, without yaml and pg', () => {
     if (read.has(file)) return
     const text = readFileSync(file, 'utf8')
     read.set(file, text)
-    for (const [, path = ''] of text.matchAll(/\b(?:from|import)\s?"(\.[^"]+)"/g)) follow(resolve(dirname(file), path))
+    const paths = text.matchAll(/(?:\b(?:from|import)\s?|new URL\()"(\.[^"]+)"/g)
+    for (const [, path = ''] of paths) follow(resolve(dirname(file), path))
   }
   follow(join(directory, 'dist/main.js'))
   expect(read.size).toBeGreaterThan(1)
-  expect(read.size).toBeLessThanOrEqual(6)
+  expect(read.size).toBeLessThanOrEqual(7)
   const all = [...read.values()].join('\n')
   expect(all).toContain('for-each-ref')
   expect(all).not.toMatch(/YAMLParseError|SASL/)
+})
+
+test('functions that a command compiled are there for the next one, unless the file was not written to its end', () => {
+  using box = makeSandbox()
+  const repo = box.repo('project')
+  const { NODE_COMPILE_CACHE: _, ...variables } = box.env
+  const home = box.path('user')
+  const coppice = (...args: string[]): string =>
+    execFileSync(process.execPath, [join(directory, 'bin/coppice.js'), ...args], {
+      cwd: repo.path,
+      env: { ...variables, HOME: home, COPPICE_HOME: box.path('state'), SPARES: '0' },
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+  const cached = (): string[] =>
+    readdirSync(join(home, '.cache/coppice'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.includes('.code'))
+      .map((name) => join(home, '.cache/coppice', name))
+  coppice('--version')
+  expect(cached()).toEqual([])
+  coppice('worktree', 'list')
+  const [file = '', ...others] = cached()
+  expect(others).toEqual([])
+  const whole = readFileSync(file)
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  coppice('worktree', 'list')
+  expect(readFileSync(file).equals(whole)).toBe(true)
+  writeFileSync(file, whole.subarray(0, -1000))
+  expect(coppice('worktree', 'list')).toContain('no worktrees yet')
+  expect(readFileSync(file).length).toBeGreaterThan(whole.length / 2)
+  expect(readFileSync(file).subarray(-8).toString()).toBe('complete')
 })

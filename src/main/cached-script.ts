@@ -1,0 +1,62 @@
+import type * as Files from 'node:fs'
+import type { Script } from 'node:vm'
+
+/**
+ * Runs the chunk that every command needs, with the functions that an earlier command compiled. Node's own cache is
+ * written before anything ran, so it has none of them, and compiling them again was a fifth of a short command. The
+ * chunk is a script for this reason (see scripts/script-chunk.ts): modules can't be given compiled code.
+ */
+export const runCachedScript = (
+  file: string,
+  require: NodeJS.Require,
+  given: readonly unknown[],
+): Record<string, unknown> => {
+  const fs = process.getBuiltinModule('node:fs')
+  const vm = process.getBuiltinModule('node:vm')
+  // Undefined if bin/coppice.js found no directory that only we can write: this is code, and we run it.
+  const directory = process.getBuiltinModule('node:module').getCompileCacheDir()
+  const cache = directory === undefined ? undefined : `${directory}/${file.slice(file.lastIndexOf('/') + 1)}.code`
+  const cachedData = cache === undefined ? undefined : wholeFile(fs, cache)
+  const script = new vm.Script(fs.readFileSync(file, 'latin1'), {
+    filename: file,
+    ...(cachedData && { cachedData }),
+    importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+  })
+  if (cache !== undefined && (cachedData === undefined || script.cachedDataRejected === true)) {
+    process.once('exit', () => {
+      if (isTypical()) save(fs, cache, script)
+    })
+  }
+  return (script.runInThisContext() as Run)(require, given)
+}
+
+type Run = (require: NodeJS.Require, given: readonly unknown[]) => Record<string, unknown>
+
+/** `coppice --version` compiles hardly anything, and a server far more than other commands should have to read. */
+const isTypical = (): boolean => process.argv.length > 3 && process.uptime() < 10
+
+const end = Buffer.from('complete')
+
+/** V8 checks version and length, but not the content: nothing half written may get there. */
+const wholeFile = (fs: typeof Files, path: string): Buffer | undefined => {
+  try {
+    const bytes = fs.readFileSync(path)
+    return bytes.subarray(-end.length).equals(end) ? bytes.subarray(0, -end.length) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const save = (fs: typeof Files, path: string, script: Script): void => {
+  const temporary = `${path}.${process.pid}`
+  try {
+    fs.writeFileSync(temporary, Buffer.concat([script.createCachedData(), end]), {
+      flag: 'wx',
+      mode: 0o600,
+      flush: true,
+    })
+    fs.renameSync(temporary, path)
+  } catch {
+    // The next command tries again.
+  }
+}
