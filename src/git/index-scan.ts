@@ -24,7 +24,7 @@ export const scanIndex = (tree: Tree): IndexScan | undefined => {
   if (bytes === undefined) return undefined
   let hasFlags = false
   const gitlinks: TreePath[] = []
-  const isPlain = isPlainIndex(bytes, ({ flags, mode, nameAt, end }) => {
+  const isPlain = isPlainIndex(bytes, (_at, flags, mode, nameAt, end) => {
     // The first bit is assume-unchanged; the second means that more flags follow, such as skip-worktree.
     if ((flags & 0xc000) !== 0) hasFlags = true
     if (isGitlink(mode)) gitlinks.push(treePath(bytes.subarray(nameAt, end)))
@@ -54,7 +54,7 @@ const idAt = 40
 const idBytes = 20
 
 /** False for unsupported formats, and for ids of another length, whose entries end past the end of the file. */
-const isPlainIndex = (bytes: Buffer, take: (entry: ScannedEntry) => void): boolean => {
+const isPlainIndex = (bytes: Buffer, take: TakeEntry): boolean => {
   try {
     const end = eachEntry(bytes, take)
     return end !== undefined && hasPlainExtensions(bytes, end)
@@ -71,10 +71,13 @@ type ScannedEntry = {
   readonly end: number
 }
 
+/** The fields of an entry, without an object for each of 30,000: that would fill the young heap again and again. */
+type TakeEntry = (at: number, flags: number, mode: number, nameAt: number, end: number) => void
+
 const isGitlink = (mode: number): boolean => (mode & 0xf000) === 0xe000
 
 /** Where the entries end; undefined for an unsupported format. */
-const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => void): number | undefined => {
+const eachEntry = (bytes: Buffer, take: TakeEntry): number | undefined => {
   const version = bytes.readUInt32BE(4)
   if (bytes.toString('latin1', 0, 4) !== 'DIRC' || (version !== 2 && version !== 3)) return undefined
   let at = headerBytes
@@ -83,7 +86,7 @@ const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => void): number |
     const nameAt = at + idAt + idBytes + ((flags & 0x4000) === 0 ? 2 : 4)
     const end = endOfName(bytes, nameAt, flags & maxNameLength)
     if (end === undefined) return undefined
-    take({ at, flags, mode: bytes.readUInt32BE(at + modeAt), nameAt, end })
+    take(at, flags, bytes.readUInt32BE(at + modeAt), nameAt, end)
     // One to eight NULs pad each entry to a multiple of eight bytes.
     at += Math.ceil((end - at + 1) / 8) * 8
   }
@@ -102,7 +105,7 @@ const endOfName = (bytes: Buffer, nameAt: number, length: number): number | unde
 export const directoriesOf = (tree: Tree, { bytes }: IndexScan): readonly Buffer[] => {
   const found = new Set([''])
   let last = { at: 0, length: 0 }
-  eachEntry(bytes, ({ nameAt, end }) => {
+  eachEntry(bytes, (_at, _flags, _mode, nameAt, end) => {
     const length = directoryLength(bytes, nameAt, end)
     // Sorted: the files of a directory follow each other.
     if (length === last.length && isSameText(bytes, nameAt, last.at, length)) return
@@ -190,7 +193,7 @@ const second = 1_000_000_000n
 
 const allEntries = (bytes: Buffer): ScannedEntry[] => {
   const entries: ScannedEntry[] = []
-  eachEntry(bytes, (entry) => entries.push(entry))
+  eachEntry(bytes, (at, flags, mode, nameAt, end) => void entries.push({ at, flags, mode, nameAt, end }))
   return entries
 }
 

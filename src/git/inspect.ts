@@ -132,11 +132,12 @@ const createLimitCheck = ({ gitDirs }: InspectRequest): ((path: string, listing:
 }
 
 /** How old a thorough inspection may be. Anything missed meanwhile is found when git turns out to be slow. */
-const thoroughMaxAgeMs = 100
-const freshMs = 50
+const thoroughMaxAgeMs = 1_000
+/** Changes to one file within this time can have the same timestamp. */
+export const freshMs = 50
 
 /** The real clock, as in the kernel's timestamps, not one set by a test. */
-const wallClock = (): number => performance.timeOrigin + performance.now()
+export const wallClock = (): number => performance.timeOrigin + performance.now()
 
 const isSame = (a: Stats, b: Stats): boolean =>
   a.ctimeMs === b.ctimeMs && a.mtimeMs === b.mtimeMs && a.ino === b.ino && a.dev === b.dev

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { linkSync, lstatSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { mainTree, makeSandbox, type Sandbox, writeIn } from '../../test/helpers/repo.ts'
 import { countChanges } from './count-changes.ts'
@@ -158,6 +159,21 @@ describe('hidden edits', () => {
     const flags = repo.git('ls-files', '-v')
     expect(names((await readIndexState(git, tree)).hidden)).toEqual(['README'])
     expect(repo.git('ls-files', '-v')).toBe(flags)
+  })
+
+  it('are counted in an index that had no flags when it was read before', async () => {
+    const repo = box.repo()
+    const tree = mainTree(repo)
+    const git = box.git()
+    const hidden = async (): Promise<number> => (await countChanges(git, tree)).hidden
+    // Only an index that is not brand new is remembered.
+    await pause(60)
+    expect([await hidden(), await hidden()]).toEqual([0, 0])
+    repo.git('update-index', '--assume-unchanged', 'README')
+    repo.write('README', 'edited\n')
+    expect(await hidden()).toBe(1)
+    await pause(60)
+    expect(await hidden()).toBe(1)
   })
 
   it.each([['2'], ['3']])(
