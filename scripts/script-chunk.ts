@@ -5,7 +5,7 @@ import type { Metafile } from 'esbuild'
 
 /**
  * Turns the largest file that the program loads first into a script, whose compiled functions can be cached, and a
- * module that runs it and exports what it did. Lines and columns stay where the source map has them.
+ * module that runs it and has the same exports. Lines and columns keep matching the source map.
  */
 export const makeScriptChunk = async (root: string, outputs: Metafile['outputs'], main: string): Promise<void> => {
   const first = (outputs[main]?.imports ?? []).filter(({ kind }) => kind === 'import-statement')
@@ -32,7 +32,7 @@ const scriptName = (chunk: string): string => chunk.replace(/\.js$/, '.script.js
 
 const bytesOf = (outputs: Metafile['outputs'], path: string): number => outputs[path]?.bytes ?? 0
 
-/** What the chunk imports is passed to the script, so it has to be complete by then. */
+/** The chunk's imports are passed to the script as values, so they must have run before it. */
 const assertNoCycle = (outputs: Metafile['outputs'], chunk: string): void => {
   const seen = new Set<string>()
   const pending = [chunk]
@@ -78,6 +78,6 @@ const split = (text: string, chunk: string): { script: string; module: string } 
   }
 }
 
-/** Only blanks before it: an earlier one was replaced by them. */
+/** May follow blanks, which replaced an earlier import. */
 const importStatement = /^ *import\{([^}]*)\}from"([^"]+)";/
 const exportStatement = /export\{([^}]*)\};(?=\s*(?:\/\/# sourceMappingURL=\S+\s*)?$)/

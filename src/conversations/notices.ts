@@ -47,7 +47,7 @@ export const offerActions = (environmentId: string): readonly ReplyAction[] => [
   { label: 'Share worktree', command: linkCommand(environmentId), style: 'primary' },
 ]
 
-/** What the word `link` stands for. */
+/** The command that the reply `link` runs. */
 export const linkCommand = (environmentId: string): string => `/worktree link ${shellWord(environmentId)}`
 
 /** Only an offer: neither the command nor the message runs until somebody answers. */
@@ -57,7 +57,7 @@ export const commandOfferNotice = (command: Pick<RepoCommand, 'name' | 'descript
   return `This sounds like \`/${command.name}\`${about}${risk}. Reply \`yes\` to run it, or \`no\` to send your message to the agent as it is.`
 }
 
-/** The words, and not the command itself: `no` has none, and the offer is only good while it is the last thing said. */
+/** They send words, not commands: there is none for `no`, and the offer expires with the next message. */
 export const commandOfferActions = (command: string): readonly ReplyAction[] => [
   { label: `Run /${command}`, command: 'yes', style: 'primary' },
   { label: 'Send as a message', command: 'no' },

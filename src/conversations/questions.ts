@@ -122,7 +122,7 @@ export const askInThread = (
 /** Too long to guess by accident, short enough for any platform's buttons. */
 const QUESTION_ID_LENGTH = 12
 
-/** A question with choices has none: what was chosen is said in words. */
+/** A question with choices has no buttons: it is answered in words. */
 const buttonsOf = ({ kind }: AgentQuestion, id: string): readonly ReplyAction[] =>
   kind === 'permission'
     ? [

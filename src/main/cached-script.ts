@@ -2,9 +2,9 @@ import type * as Files from 'node:fs'
 import type { Script } from 'node:vm'
 
 /**
- * Runs the chunk that every command needs, with the functions that an earlier command compiled. Node's own cache is
- * written before anything ran, so it has none of them, and compiling them again was a fifth of a short command. The
- * chunk is a script for this reason (see scripts/script-chunk.ts): modules can't be given compiled code.
+ * Runs the chunk that every command needs, with the functions that an earlier command compiled. Node writes its
+ * own cache before anything has run, so it lacks them, and compiling them again took a fifth of a short command's time.
+ * The chunk is a script (see scripts/script-chunk.ts) because Node can't load compiled functions into a module.
  */
 export const runCachedScript = (
   file: string,
@@ -37,7 +37,7 @@ const isTypical = (): boolean => process.argv.length > 3 && process.uptime() < 1
 
 const end = Buffer.from('complete')
 
-/** V8 checks version and length, but not the content: nothing half written may get there. */
+/** V8 checks version and length, but not the content, so an incomplete file must not reach it. */
 const wholeFile = (fs: typeof Files, path: string): Buffer | undefined => {
   try {
     const bytes = fs.readFileSync(path)

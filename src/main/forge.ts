@@ -3,7 +3,7 @@ import type { GithubSettings } from '../platforms/github/settings.ts'
 import type { PlatformParts } from '../platforms/descriptor.ts'
 import { toAppError } from '../domain/errors.ts'
 
-/** GitHub, if there are credentials for it. Nothing is read or loaded before the first question. */
+/** GitHub, if there are credentials for it. Reads the settings and loads the SDK only with the first call. */
 export const createForge = (
   settings: () => Promise<GithubSettings>,
   parts: Pick<PlatformParts, 'log' | 'clock' | 'secrets'>,

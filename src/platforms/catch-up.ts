@@ -1,14 +1,14 @@
 import type { PlatformMemory } from './memory.ts'
 
-/** The newest message that was accepted in each place: catching up begins after it. */
+/** The newest message accepted in each place (a channel, a workspace): catching up starts after it. */
 export type LastSeen = {
   get(place: string): Promise<string | undefined>
-  /** Call only once the message is accepted (or known not to be for us): what comes before is never read again. */
+  /** Call only once the message is stored or known not to be for us: earlier messages are never read again. */
   advance(place: string, mark: string): Promise<void>
 }
 
 /**
- * Keeps the marks over a restart. Events of one place may arrive out of order, so a mark only ever moves forward.
+ * Keeps the marks across restarts. Events of one place may arrive out of order, so a mark only ever moves forward.
  * `isLater` compares two of the service's own marks: timestamps, message IDs.
  */
 export const createLastSeen = (
@@ -47,13 +47,13 @@ export type CatchUpOf<Message> = {
    * is handled once. Throws if it wasn't stored.
    */
   readonly handle: (message: Message) => Promise<unknown>
-  /** No more than this (default: 200). */
+  /** How many messages to handle at most (default: 200). */
   readonly most?: number
 }
 
 const MOST = 200
 
-/** Reads what was written in one place while nobody listened. Nothing is read where nothing was seen before. */
+/** Handles the messages that one place received while the server was down. A place without a mark is skipped. */
 export const catchUp = async <Message>(parts: CatchUpOf<Message>): Promise<{ handled: number; complete: boolean }> => {
   const { lastSeen, place, read, markOf, handle, most = MOST } = parts
   const since = await lastSeen.get(place)

@@ -1,11 +1,11 @@
 import type { Clock } from '../domain/clock.ts'
 import type { Store } from '../store/store.ts'
 
-/** What a platform keeps over a restart. */
+/** What a platform keeps across restarts. */
 export type PlatformMemory = {
   get(key: string): Promise<string | undefined>
   set(key: string, value: string): Promise<void>
-  /** True at most once within this time, also over a restart. */
+  /** True at most once within this time, also across restarts. */
   once(key: string, withinMs: number): Promise<boolean>
   /** The platform's conversations, most recently active first. */
   recentConversations(limit: number): Promise<readonly RecentConversation[]>

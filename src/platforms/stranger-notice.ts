@@ -6,8 +6,8 @@ const DAY_MS = 24 * 60 * 60 * 1000
 export type StrangerParts = { readonly memory: Pick<PlatformMemory, 'once'>; readonly log: Logger }
 
 /**
- * Tells somebody who isn't an allowed user so, at most once a day. `whisper` must reach that person alone: in a place
- * where others read along, say nothing. Never throws, and never delays anything that isn't waiting for it.
+ * Tells somebody that they aren't an allowed user, at most once a day. `whisper` must reach that person alone; where
+ * others would read it, don't call this. Never throws.
  */
 export const tellStranger = async (
   { memory, log }: StrangerParts,
@@ -19,10 +19,10 @@ export const tellStranger = async (
     // Before sending: if that fails, it isn't repeated with each of their messages.
     if (await memory.once(`stranger:${userId.slice(0, 100)}`, DAY_MS)) await whisper(strangerText(userId))
   } catch (error) {
-    log.debug('a stranger could not be told', { userId, error })
+    log.debug("couldn't tell a user that they aren't allowed", { userId, error })
   }
 }
 
-/** Names their ID, since that is what whoever runs the server needs. */
+/** Includes the ID, which whoever runs the server needs to allow them. */
 export const strangerText = (userId: string): string =>
   `You aren't an allowed user of this bot, so it ignored your message. To change that, ask whoever runs it to allow your user ID, ${userId.slice(0, 100)}.`

@@ -76,7 +76,7 @@ export const notPublishedTexts = (
       return { what: "The repository has no remote, so there's nowhere to push to", todo: undefined }
     case 'untrusted':
       return {
-        what: `${branch} wasn't pushed: it's from a fork or of unknown origin, and nobody has vouched for what it has now`,
+        what: `${branch} wasn't pushed: it's from a fork or of unknown origin, and nobody has vouched for its current content`,
         todo: `Review it, then run on the server: ${command(`coppice worktree trust ${shellWord(environment.branch)}`)}`,
       }
     case 'is-base':
@@ -143,5 +143,5 @@ const switchBack = ({ path, branch }: Published['environment'], view: View): str
     ? `Ask the agent to switch back to ${code(branch, view)}, with the commits that belong there.`
     : `Switch back: git -C ${shellPath(path, view)} switch ${shellWord(branch)}`
 
-/** A remote's words may have any number of lines. */
+/** A remote's message may have any number of lines. */
 const oneLine = (text: string): string => printable(text).replaceAll(/\s+/g, ' ').trim().slice(0, 400)

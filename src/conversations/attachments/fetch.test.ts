@@ -126,7 +126,7 @@ test('what is not passed on is named with the reason, and the rest is', async ()
   })
   expect(files.map(({ name }) => name)).toEqual(['fine.txt'])
   expect(notFetchedNotice(notFetched)).toBe(
-    "Not passed to the agent: `a.zip` (only images (PNG, JPEG, GIF, WebP), text and PDF are), `gone.txt` (the app lacks the scope files:read, ***), `odd.txt` (the service didn't provide it).",
+    "Not passed to the agent: `a.zip` (not a PNG, JPEG, GIF or WebP image, text or PDF), `gone.txt` (the app lacks the scope files:read, ***), `odd.txt` (the service didn't provide it).",
   )
 })
 

@@ -18,11 +18,11 @@ const whyNotFetched = ({ why }: NotFetched): string => {
     case 'too-large':
       return `larger than ${megabytes(MAX_FILE_BYTES)}`
     case 'message-too-large':
-      return `the files of a message may have ${megabytes(MAX_MESSAGE_BYTES)} together`
+      return `a message's files may have ${megabytes(MAX_MESSAGE_BYTES)} in total`
     case 'too-many':
-      return `a message may have ${MAX_FILES} files`
+      return `a message may have at most ${MAX_FILES} files`
     case 'kind-not-taken':
-      return 'only images (PNG, JPEG, GIF, WebP), text and PDF are'
+      return 'not a PNG, JPEG, GIF or WebP image, text or PDF'
     case 'unsupported':
       return "Coppice can't fetch files here"
     case 'failed':

@@ -1,6 +1,6 @@
 /*
  * Publishing: pushes an environment's branch with the server's credentials and opens a pull request for it. In: an
- * environment. Out: what was pushed and opened, or why not. Anybody may call it again: it ends in the same state.
+ * environment. Out: what was pushed and opened, or why not. Calling it again is safe: it ends in the same state.
  */
 import { compareUrl } from '../../domain/forge/compare-url.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
@@ -22,7 +22,7 @@ import { pullRequestText } from './texts.ts'
 export type PublishRequest = {
   /** Undefined: from the commits. */
   readonly title?: string | undefined
-  /** How the work was checked, beside what its commits say. */
+  /** How the work was checked, in addition to what its commits say. */
   readonly checked?: readonly string[]
   /** Not as a draft. */
   readonly ready?: boolean
@@ -101,7 +101,7 @@ type Ready = {
   readonly uncommitted: number
 }
 
-/** Looks at everything, and changes nothing. */
+/** Only checks: nothing is changed yet. */
 const readyToPush = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -162,7 +162,7 @@ const workOf = async (
   throw notThere(environment, problem ?? `its branch ${environment.branch} is gone`)
 }
 
-/** What git would list as not committed. */
+/** As `git status` would count them. */
 const countOf = ({ changed, untracked, hidden, submodules }: UncommittedWork): number =>
   changed + untracked + hidden + submodules
 

@@ -9,9 +9,9 @@ import type { GatewaySession } from './gateway.ts'
 import { MAX_MISSED_MS } from './missed-messages.ts'
 import { isLater, snowflakeAt } from './snowflake.ts'
 
-/** How far we have come, kept over a restart: the gateway's session, and the newest event that is passed on. */
+/** Our position, kept across restarts: the gateway's session, and the newest event that was passed on. */
 export type Checkpoint = {
-  /** What an earlier process left. */
+  /** The session that an earlier process saved. */
   load(): Promise<Resumable | undefined>
   /** The ID of something that arrived. */
   note(id: string): void

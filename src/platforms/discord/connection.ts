@@ -13,8 +13,8 @@ import { createReceiver } from './receiver.ts'
 import type { ReceiverParts } from './receiver-parts.ts'
 
 /**
- * Listens from start to stop, and over restarts: the session of an earlier process is resumed; where that isn't
- * possible any more, what was written meanwhile is read.
+ * Receives every message, also across restarts: resumes an earlier process's session or, if that has expired, reads the
+ * messages it missed.
  */
 export type Connection = {
   /** Resolves at the first connection; rejects if there can be none. */
@@ -49,7 +49,7 @@ export const openConnection = (parts: ConnectionParts): Connection => {
   const receiver = createReceiver({ ...receiving, channel })
   let { self, application } = resumable ?? { self: '', application: '' }
   let isConnected = false
-  /** Until all gaps are read, the position isn't moved: after a crash they are read again. */
+  /** Set until all gaps are read. The position doesn't advance meanwhile, so after a crash they are read again. */
   let gap: symbol | undefined
   let isOpen = true
   let savedSequence: number | undefined

@@ -42,7 +42,7 @@ export type GatewayParts = {
   readonly log: Logger
   /** Another process's session, to be resumed. */
   readonly session: GatewaySession | undefined
-  /** A new session: what was written before it must be read. */
+  /** A new session: messages from before it have to be read. */
   readonly onReady: (self: string, application: string) => void
   readonly onMessage: (message: CreatedMessage) => void
   readonly onInteraction: (interaction: APIInteraction) => void

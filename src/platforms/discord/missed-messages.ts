@@ -12,7 +12,7 @@ const MOST_CONVERSATIONS = 200
 const MOST_MESSAGES = 500
 const PAGE = 100
 
-/** Messages older than this are left alone: nobody waits for their answer any more. */
+/** Older messages are ignored: nobody is waiting for an answer any more. */
 export const MAX_MISSED_MS = 3 * DAY_MS
 
 /** Threads and direct messages that were active lately, and the channels of those threads. */
@@ -24,7 +24,7 @@ export const placesToRead = async (memory: PlatformMemory, now: number): Promise
   return [...new Set(places.flatMap(({ channel, parent }) => (parent === undefined ? [channel] : [channel, parent])))]
 }
 
-/** What was written in a channel after `since`, oldest first. Throws if it should be tried again. */
+/** Handles a channel's messages after `since`, oldest first. Throws if that should be tried again. */
 export const readMissed = async (
   { api, log, channel: kindOf }: Pick<ReceiverParts, 'api' | 'log' | 'channel'>,
   channel: string,

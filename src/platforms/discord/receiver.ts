@@ -25,7 +25,7 @@ export type Receiver = {
   message(message: CreatedMessage, self: string): void
   interaction(interaction: APIInteraction): void
   closed(conversationId: string, threadId: string): void
-  /** Reads what was written in a channel after `since`, before anything that arrives there now. */
+  /** Reads a channel's messages after `since`; new ones there wait until that is done. */
   catchUp(channel: string, since: string, self: string): Promise<void>
   /** Resolves when everything received so far is passed on. */
   settledSoFar(): Promise<void>

@@ -30,7 +30,7 @@ export type PreviewParts<Place, Id> = EngineParts & {
   readonly findEarlier: (conversation: Conversation<Place, Id>) => Promise<unknown>
 }
 
-/** How often the time is brought up to date while an agent is silent, and how long after a failure. */
+/** How often the time is updated while an agent is silent, and the pause after a failure. */
 const TICK_MS = 15_000
 
 export const createPreviews = <Place, Id>(
@@ -52,7 +52,7 @@ export const createPreviews = <Place, Id>(
       conversation.shown = { ...shown, ...(conversation.shown ?? shown), progress, body }
       return
     }
-    // The time alone is no reason to post below what was said since.
+    // Don't post below newer messages only to update the time.
     if (!isNews) return
     conversation.shown = undefined
     if (shown !== undefined) await discard(conversation, shown)
@@ -61,7 +61,7 @@ export const createPreviews = <Place, Id>(
     conversation.shown = { id, progress, body, overtaken: false }
   }
 
-  /** Leaves the text alone: no time that stands still, no button for a run that ended. */
+  /** Keeps only the text: the clock and the Stop button of an ended run would mislead. */
   const finish = async (conversation: Conversation<Place, Id>, id: Id, progress: Progress): Promise<void> => {
     const body = port.render(unfinishedMarkdown(progress, previews.limit))
     const mark = { kind: 'reply', id: `unfinished-${progress.startedAt}` } as const
@@ -79,7 +79,7 @@ export const createPreviews = <Place, Id>(
   }
 
   const showInTurn = async (conversation: Conversation<Place, Id>, isNews: boolean): Promise<void> => {
-    // Read in turn: meanwhile the reply may have been sent.
+    // Read when it is our turn: the reply may have been sent by then.
     let shown: Progress | undefined
     let failed = false
     try {
@@ -152,6 +152,6 @@ export const createPreviews = <Place, Id>(
   }
 }
 
-/** An earlier process's preview may be of this run, which began anew. */
+/** An earlier process's preview may belong to this run, which was restarted. */
 const isOfRun = (one: Progress | undefined, other: Progress): boolean =>
   one === undefined || one.startedAt === other.startedAt

@@ -102,7 +102,7 @@ export const createRateLimits = (clock: Clock): RateLimits => {
   }
 }
 
-/** Forgetting one that wasn't used lately costs nothing: its time has passed. */
+/** The least recently used one is dropped: its pause is over by then. */
 const MOST_LIMITS = 10_000
 /** A preview may become due earlier than expected: its conversation moved, or the clock did. */
 const LONGEST_SLEEP_MS = 10_000

@@ -14,19 +14,19 @@ export type CatchUpParts = {
   readonly clock: Clock
   readonly log: Logger
   readonly pause: Pause
-  /** The same function that takes live messages, which recognises those it has had. */
+  /** The function that handles live messages; it recognises duplicates. */
   readonly handle: (parsed: Parsed, self: SlackSelf) => Promise<void>
 }
 
 export type CatchUp = {
-  /** Reads what was written while nobody listened. Retries until that is done; one at a time. */
+  /** Reads the messages that were missed. Retries until it succeeds; never runs twice at once. */
   run(self: SlackSelf, signal: AbortSignal): Promise<void>
   /** A live message was accepted. */
   onAccepted(ts: string): Promise<void>
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** Older messages are left alone: nobody waits for them any more. */
+/** Older messages are ignored: nobody is waiting for an answer any more. */
 const MAX_AGE_MS = 3 * DAY_MS
 /** Slack's own retries go on for five minutes, so an earlier message may arrive after a later one. */
 const OVERLAP_SECONDS = 600
@@ -38,7 +38,7 @@ const MAX_MESSAGES = 200
 const FIRST_PAUSE_MS = 30_000
 const MAX_PAUSE_MS = 600_000
 
-/** One mark for the whole workspace: a channel in which nothing was said to us before is read too. */
+/** One mark for the whole workspace, so that channels where the bot wasn't used before are read too. */
 const PLACE = 'workspace'
 
 /** Slack retries an event for five minutes and then forgets it, so after a longer outage we have to ask. */

@@ -29,7 +29,7 @@ const MAX_WAITS = 5
 const PAGE = 200
 const MAX_PAGES = 5
 
-/** Reads slowly: nobody waits for it. */
+/** Reads slowly, to leave the rate limit to live messages. */
 export const createHistory = ({ client, pause, signal, onCut }: HistoryParts): History => {
   const call = async <T>(work: () => Promise<T>): Promise<T> => {
     for (let waits = 0; ; waits++) {

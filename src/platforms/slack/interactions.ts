@@ -22,7 +22,7 @@ export type InteractionParts = {
 }
 
 export type Interactions = {
-  /** A press of a button is the message that it stands for. Throws if that isn't durable. */
+  /** Handles a pressed button as if its command had been written. Throws if that couldn't be stored. */
   readonly press: (body: unknown, self: SlackSelf) => Promise<void>
   /** `/coppice stop` is `/stop` in the user's latest thread in that channel. Always answers. */
   readonly command: (body: unknown, self: SlackSelf) => Promise<SlackAnswer>

@@ -1,7 +1,7 @@
 import { strangerText } from '../stranger-notice.ts'
 import { escapeMrkdwn } from './render.ts'
 
-/** What the user of a slash command is told, in Slack's dialect. The command's own answer comes as a message. */
+/** Private responses to a slash command, in Slack's dialect. The command's own answer is a separate message. */
 export const answers = {
   inThread: (command: string, link: string | undefined): string =>
     `${code(command)} goes to ${link === undefined ? 'your latest thread here' : `<${link}|your latest thread here>`}.`,

@@ -5,7 +5,7 @@ import { continues, mayContinue, writerOf } from './join.ts'
 import { deliveryIdOf } from './parse.ts'
 import { messagesPayload, type TelegramMessage } from './payload.ts'
 
-/** Messages that wait a moment for the rest of them. They are stored, so a crash in between loses nothing. */
+/** Messages that wait a moment for their remaining parts. They are stored, so a crash in between loses nothing. */
 export type HeldMessages = {
   /**
    * True: it is held (or was handed over as part of another), and that is durable. False: handle it now; what was held
@@ -42,7 +42,7 @@ export const createHeldMessages = ({ memory, log, waitMs, handOver }: HeldParts)
     return mine
   }
   const store = (): Promise<void> => memory.set(KEY, JSON.stringify([...held.values()].map(({ parts }) => parts)))
-  /** What isn't stored isn't held: the service sends it again. */
+  /** If storing fails, the message isn't held either: Telegram sends it again. */
   const storeOr = (undo: () => unknown): Promise<void> =>
     store().catch((error: unknown) => {
       undo()

@@ -12,13 +12,13 @@ const LIMIT = 4_096
 /** Telegram Desktop cuts at the best place in the second half of the limit (`CutPart`), so a part may be this short. */
 const SHORTEST_PART = LIMIT / 2
 
-/** What one person writes in one place. */
+/** Identifies one person in one chat or topic. */
 export const writerOf = (message: TelegramMessage): string => {
   const { chat, thread } = placeOf(message)
   return `${chat}:${thread ?? ''}:${message.from?.id ?? ''}`
 }
 
-/** Whether more may follow that belongs to it. */
+/** Whether another part of the same message may follow. */
 export const mayContinue = (message: TelegramMessage): boolean =>
   message.media_group_id !== undefined || (message.text?.length ?? 0) > SHORTEST_PART
 
@@ -34,7 +34,7 @@ export const continues = (parts: readonly TelegramMessage[], next: TelegramMessa
   return next.text !== undefined && mayContinue(last) && next.message_id === last.message_id + 1
 }
 
-/** As it was written. Mentions count in every part. */
+/** The message as it was before it was split. Mentions count in every part. */
 export const joined = ([first, ...rest]: readonly TelegramMessage[]): TelegramMessage | undefined => {
   if (first === undefined || rest.length === 0) return first
   let text = ''

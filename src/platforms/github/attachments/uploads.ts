@@ -49,7 +49,7 @@ const uploadsIn = (text: string, webUrl: string): string[] =>
       : [],
   )
 
-/** The reader calls a link's address code, and an image's tag hidden. */
+/** `segmentsOf` returns a link's URL as code, and an `<img>` tag as hidden. */
 const isShown = ({ kind, text }: ReturnType<typeof segmentsOf>[number]): boolean =>
   kind === 'text' || kind === 'quote' || (kind === 'code' ? text.startsWith('(') : /^<img\s/i.test(text))
 
@@ -63,7 +63,7 @@ const UPLOAD_PATH =
 
 const OLD_IMAGE = /^https:\/\/user-images\.githubusercontent\.com\/\d{1,20}\/[\w.-]{1,255}$/
 
-/** An image's address has no name: what it is shows its content. */
+/** An image's URL has no file name; its type is detected from its content. */
 const nameOf = (url: string): string => {
   const image = imageIdOf(url)
   if (image !== undefined) return `image-${image.slice(0, 8)}`

@@ -39,12 +39,12 @@ export const createCatchUp = (parts: CatchUpParts): CatchUp => {
     const startedAt = clock()
     try {
       const last = Number((await memory.get(LAST_LOOK)) ?? Number.NaN)
-      // What was written before the first look was never for us.
+      // On the very first start, earlier messages weren't meant for us.
       if (Number.isFinite(last)) await since(parts, Math.max(last - OVERLAP_MS, startedAt - MAX_AGE_MS))
       await memory.set(LAST_LOOK, String(startedAt))
     } catch (error) {
       // The next look begins where this one did.
-      log.warn('missed GitHub deliveries could not be looked for', { message: failureOf(error, clock).message })
+      log.warn("couldn't look for missed GitHub deliveries", { message: failureOf(error, clock).message })
     }
   }
   const next = async (): Promise<void> => {
@@ -68,7 +68,7 @@ const LAST_LOOK = 'deliveries-looked-at'
 const EVERY_MS = 10 * 60_000
 /** A delivery takes a while, and clocks differ. */
 const OVERLAP_MS = 5 * 60_000
-/** GitHub keeps deliveries for three days, and a server that was away for longer has other problems. */
+/** GitHub keeps deliveries for three days. */
 const MAX_AGE_MS = 3 * 24 * 60 * 60_000
 const MAX_REPOSITORIES = 20
 const MAX_CONVERSATIONS = 500
