@@ -118,7 +118,7 @@ test('pr pushes the branch of the worktree one stands in; refusals have the exit
   })
   expect(bare.git('rev-parse', 'issue-42')).toBe(world.box.raw(path, 'rev-parse', 'HEAD'))
   expect((await world.run(repo.path, 'pr', 'issue-42')).out).toBe(
-    'issue-42 is up to date on origin: 1 commit not in main.\n',
+    'issue-42 is up to date on origin: 1 commit not in main.\nNo pull request was opened: Coppice can only do that on GitHub, with a token or an app.\n',
   )
   expect((await world.run(repo.path, 'pr')).err).toContain('not inside a Coppice worktree')
   repo.git('push', '-q', 'origin', 'main:refs/pull/9/head')

@@ -55,7 +55,7 @@ const toText = (result: SetupResult, view: View): string => {
     `Set them as environment variables of the server, or in ${tilde(file, view)} under platforms: → ${platform}: (restrict access: chmod 600).`,
     aligned(
       settingsOf(platform).map(({ variable, key, what }) => [
-        set.has(key) ? { text: 'set', style: 'green' } : { text: '-', style: 'dim' },
+        set.has(key) ? { text: 'set', style: 'green' } : { text: 'not set', style: 'dim' },
         { text: variable },
         { text: key, style: 'dim' },
         { text: what },

@@ -17,6 +17,9 @@ export const publicationText = (publication: Publication, view: View): string =>
     headline(publication, view),
     ...(problem === undefined ? [] : [withFullStop(problem.what), ...problem.todo]),
     ...(compareUrl === undefined ? [] : [`Open the pull request: ${compareUrl}`]),
+    ...(opened.outcome === 'no-forge' && compareUrl === undefined
+      ? ['No pull request was opened: Coppice can only do that on GitHub, with a token or an app.']
+      : []),
     ...(uncommitted === 0
       ? []
       : [`${counted(uncommitted, 'file')} with uncommitted changes ${uncommitted === 1 ? 'was' : 'were'} not pushed.`]),

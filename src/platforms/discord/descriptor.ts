@@ -13,6 +13,7 @@ export const discord: PlatformDescriptor<typeof discordSettings> = {
       'On the Bot page: Reset Token and copy it; turn on Message Content Intent.',
       `OAuth2 → URL Generator: scopes bot and applications.commands; permissions ${usedPermissions.join(', ')}. Open the generated URL and add the bot to your server.`,
       'Allowed users: turn on Developer Mode (Settings → Advanced), then right-click a user → Copy User ID.',
+      'Register a repository (coppice codebase add <path or URL>), set the settings below, and start the server (coppice serve).',
       'Mention the bot: @coppice fix this.',
     ],
   },

@@ -14,6 +14,7 @@ export const github: PlatformDescriptor<typeof githubSettings> = {
       'Events: Issues, Issue comments, Pull requests, Pull request reviews, Pull request review comments.',
       'Register the repository: coppice codebase add https://github.com/<owner>/<name>, or set GITHUB_CLONE_UNKNOWN=true.',
       'Name: set GITHUB_BOT to the name that people mention. With a token of your own, choose one that is not yours.',
+      'Set the settings below, and start the server (coppice serve).',
       'Mention the bot in an issue: @<bot> fix this.',
     ],
   },

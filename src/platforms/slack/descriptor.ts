@@ -13,6 +13,7 @@ export const slack: PlatformDescriptor<typeof slackSettings> = {
       'Install App → Install to Workspace, and copy the Bot User OAuth Token (xoxb-…).',
       'Socket Mode: Basic Information → App-Level Tokens → Generate, with the scope connections:write (xapp-…). Over HTTP instead: turn off Socket Mode, set the Request URL of Event Subscriptions, of Interactivity and of the slash command to https://<your server>/webhooks/slack, and copy the Signing Secret.',
       'Allowed users: in Slack, open a profile → ⋮ → Copy member ID (U…).',
+      'Register a repository (coppice codebase add <path or URL>), set the settings below, and start the server (coppice serve).',
       'Invite the bot to a channel (/invite @coppice) and mention it: @coppice fix this.',
     ],
     paste: { what: 'manifest', text: JSON.stringify(slackManifest, undefined, 2) },

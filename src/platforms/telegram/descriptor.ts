@@ -11,6 +11,7 @@ export const telegram: PlatformDescriptor<typeof telegramSettings> = {
       'For groups: /setprivacy at @BotFather → Disable, then add the bot to the group. With privacy mode on, the bot may miss mentions. Either way, it only answers what is addressed to it.',
       'Allowed users: write to @userinfobot, which replies with your user ID; or write to your bot, and look for the ID in the log.',
       'Coppice polls Telegram for messages. To use a webhook instead, set an https URL and a random secret (openssl rand -hex 32).',
+      'Register a repository (coppice codebase add <path or URL>), set the settings below, and start the server (coppice serve).',
       'Send the bot a message: fix this. In a group: @<bot> fix this.',
     ],
   },

@@ -23,7 +23,9 @@ test.each(platforms)('setup %s needs no terminal: it prints the way, what is mis
   expect(code).toBe(1)
   expect(out).toContain(`Set up ${anyDescriptor(name).title}\n`)
   expect(out).toMatch(/^fail {2}(?:bot )?token: missing$/m)
-  expect(out).toMatch(new RegExp(String.raw`^-\s+${name.toUpperCase()}_`, 'm'))
+  expect(out).toMatch(new RegExp(String.raw`^not set\s+${name.toUpperCase()}_`, 'm'))
+  expect(out).toContain('start the')
+  expect(out).toContain('coppice codebase add')
   expect(out).toContain('Not ready yet')
   type Json = { ready: boolean; platform: string; steps: string[]; checks: { passed: boolean }[] }
   const json = JSON.parse((await world.cli(world.box.root, 'platforms', 'setup', name, '--json')).out) as Json
