@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -5,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { toSha } from '../domain/names.ts'
 import { makeSandbox, markerProgram, type Sandbox } from '../../test/helpers/repo.ts'
+import { withAskpass } from './askpass.ts'
 import { cloneBare } from './clone-bare.ts'
 import { askRemoteHead, fetchRemote } from './fetch.ts'
 import { pushCommit } from './push.ts'
@@ -252,6 +254,29 @@ describe('credentials', () => {
     expect(server.seen.length).toBeGreaterThan(0)
     const sent = server.seen.map((line) => Buffer.from(line.split(' Basic ')[1] ?? '', 'base64').toString())
     expect(sent.filter((login) => login.includes(secret))).toEqual([])
+  })
+
+  it.each([
+    ["Password for 'https://github.com': ", true],
+    ["Password for 'https://ada@github.com': ", true],
+    ["Password for 'https://x-access-token@github.com/o/r.git': ", true],
+    ["Password for 'http://github.com': ", false],
+    ["Password for 'https://github.com'@evil.test': ", false],
+    ["Password for 'https://github.com': '@evil.test': ", false],
+    ["Password for 'https://github.com/@evil.test': ", false],
+    ["Password for 'https://evil.test/x@github.com': ", false],
+    ["Password for 'https://evil.test/x@github.com/r.git': ", false],
+    ["Password for 'https://a@evil.test/x@github.com': ", false],
+    ["Password for 'https://github.com:443': ", false],
+    ["Password for 'https://github.com.evil.test': ", false],
+  ])('git 2.39 asks %s: answered %s', async (question, isAnswered) => {
+    const token = { host: 'github.com', secret }
+    const said = await withAskpass(
+      { home: box.path('home'), token, next: undefined },
+      async (variables) =>
+        spawnSync(variables['GIT_ASKPASS'] ?? '', [question], { env: { PATH: '/usr/bin:/bin', ...variables } }).stdout,
+    )
+    expect(said.toString()).toBe(isAnswered ? `${secret}\n` : '')
   })
 
   it("runs the user's own credential helper, and not the one the repository names", async () => {
