@@ -24,15 +24,20 @@ async function start() {
  * another user or an agent whose sandbox allows /tmp, decides which code we run.
  */
 function ownCacheDirectory() {
-  const { mkdirSync, statSync } = process.getBuiltinModule('node:fs')
+  const { lstatSync, mkdirSync, statSync } = process.getBuiltinModule('node:fs')
   const { HOME, XDG_CACHE_HOME } = process.env
   const parent = XDG_CACHE_HOME?.startsWith('/') ? XDG_CACHE_HOME : HOME?.startsWith('/') ? `${HOME}/.cache` : undefined
   if (parent === undefined) return undefined
   const directory = `${parent}/coppice`
   try {
+    mkdirSync(parent, { recursive: true, mode: 0o700 })
+    // Whoever can rename in the parent can replace the directory, or a link to it, after this look.
+    const above = statSync(parent)
+    if (![process.getuid(), 0].includes(above.uid) || (above.mode & 0o1002) === 0o002) return undefined
     mkdirSync(directory, { recursive: true, mode: 0o700 })
-    const { uid, mode } = statSync(directory)
-    return uid === process.getuid() && (mode & 0o022) === 0 ? directory : undefined
+    const found = lstatSync(directory)
+    const isOurs = found.isDirectory() && found.uid === process.getuid() && (found.mode & 0o022) === 0
+    return isOurs ? directory : undefined
   } catch {
     return undefined // without a cache, every start compiles
   }

@@ -7,19 +7,29 @@ import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { replaceFileSync } from '../process/files/replace-file.ts'
 
 /**
- * Git asks `Username for 'https://github.com': ` and then `Password for 'https://x-access-token@github.com': `.
- * The script answers for exactly one host over https and passes everything else on to the user's own askpass, if any.
- * Plain http gets no token, except on localhost.
+ * Git asks `Username for 'https://github.com': ` and then `Password for 'https://x-access-token@github.com': `, with a
+ * path behind the host if `credential.useHttpPath` is set. Older gits (before 2.48) write user name and path as they
+ * are: a user name `github.com'` or `github.com/`, or a path that ends in `@github.com`, would look like the host. So
+ * the script answers only a question that can be read in one way: no second quote, and an `@` only before the host.
+ * Everything else, another host above all, is passed on to the user's own askpass, if any. Plain http gets no token,
+ * except on localhost.
  */
 const script = `#!/bin/sh
-rest=\${1#* for \\'}
-url=\${rest%%\\'*}
-place=\${url##*@}
+place=
+case $1 in
+  "Username for '"*"': " | "Password for '"*"': ") url=\${1#* for \\'} url=\${url%\\': } ;;
+  *) url= ;;
+esac
 case $url in
-  https://*) place=\${place#https://} ;;
-  http://*) place=\${place#http://}
-    case $place in localhost|localhost:*|127.0.0.1|127.0.0.1:*) ;; *) place= ;; esac ;;
-  *) place= ;;
+  *\\'*) ;;
+  https://*) place=\${url#https://} ;;
+  http://*) place=\${url#http://}
+    host=\${place##*@}
+    case \${host%%/*} in localhost|localhost:*|127.0.0.1|127.0.0.1:*) ;; *) place= ;; esac ;;
+esac
+case $place in
+  */*@* | *@*@*) place= ;;
+  *@*) place=\${place#*@} ;;
 esac
 if [ -n "$COPPICE_ASKPASS_HOST" ] && [ "\${place%%/*}" = "$COPPICE_ASKPASS_HOST" ]; then
   case $1 in

@@ -1,11 +1,15 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { toSha } from '../domain/names.ts'
 import { makeSandbox, markerProgram, type Sandbox } from '../../test/helpers/repo.ts'
+import { withAskpass } from './askpass.ts'
 import { cloneBare } from './clone-bare.ts'
 import { askRemoteHead, fetchRemote } from './fetch.ts'
+import { pushCommit } from './push.ts'
 import { remoteInfo } from './remote.ts'
 import { validateRemoteUrl } from './remote-url.ts'
 import type { Progress } from './progress.ts'
@@ -81,6 +85,19 @@ describe('fetching', () => {
     repo.git('remote', 'set-url', 'origin', 'work:upstream')
     expect(await fetchRemote(box.git(), repo, { remote: 'origin', refspecs })).toMatchObject({ outcome: 'fetched' })
   })
+})
+
+it('pushes where the remote is, whatever the repository would have instead', async () => {
+  const { repo } = withRemote()
+  const [origin, elsewhere] = [box.bare('origin.git'), box.bare('elsewhere.git')]
+  repo.git('remote', 'set-url', 'origin', origin.path)
+  for (const prefix of ['', 'coppice-', origin.path]) {
+    repo.git('config', '--add', `url.${elsewhere.path}.pushInsteadOf`, prefix)
+    repo.git('config', '--add', `url.${elsewhere.path}.insteadOf`, prefix)
+  }
+  const pushed = await pushCommit(box.git(), repo, { remote: 'origin', commit: toSha(repo.sha()), branch: 'issue-1' })
+  expect(pushed).toEqual({ outcome: 'pushed', change: 'new' })
+  expect(box.raw(origin.path, 'rev-parse', 'issue-1')).toBe(repo.sha())
 })
 
 describe('the remote of a repository', () => {
@@ -219,17 +236,47 @@ describe('credentials', () => {
     for (const host of ['github.com', '127.0.0.1', `x${server.host}`]) {
       await fetchRemote(box.git({ login: async () => ({ host, secret }) }), repo, { remote: 'origin', refspecs })
     }
-    // Nor to one that puts the right host where the user name goes.
-    const dressed = server.url.replace('//', '//github.com%2F@')
-    repo.git('remote', 'set-url', 'origin', dressed)
-    await fetchRemote(box.git({ login: async () => ({ host: 'github.com', secret }) }), repo, {
-      remote: 'origin',
-      refspecs,
-    })
+    // Nor to one that puts the right host where the user name or the path goes (localhost: over http, no other gets a token).
+    repo.git('config', 'credential.useHttpPath', 'true')
+    const users = ['localhost/', "localhost'", "localhost': ", 'https://localhost/', 'x@localhost/', "x@localhost'"]
+    const disguised = [
+      ...users.map((user) => server.url.replace('//', `//${encodeURIComponent(user)}@`)),
+      ...['x@localhost', '@localhost/', 'x%40localhost', "'@localhost"].map((path) => `${server.url}/${path}`),
+    ]
+    for (const url of disguised) {
+      repo.git('remote', 'set-url', 'origin', url)
+      await fetchRemote(box.git({ login: async () => ({ host: 'localhost', secret }) }), repo, {
+        remote: 'origin',
+        refspecs,
+      })
+    }
     await server.close()
     expect(server.seen.length).toBeGreaterThan(0)
-    expect(server.seen.filter((line) => line.includes(Buffer.from(secret).toString('base64').slice(2, 20)))).toEqual([])
-    expect(server.seen.filter((line) => line.includes(basic('x-access-token', secret)))).toEqual([])
+    const sent = server.seen.map((line) => Buffer.from(line.split(' Basic ')[1] ?? '', 'base64').toString())
+    expect(sent.filter((login) => login.includes(secret))).toEqual([])
+  })
+
+  it.each([
+    ["Password for 'https://github.com': ", true],
+    ["Password for 'https://ada@github.com': ", true],
+    ["Password for 'https://x-access-token@github.com/o/r.git': ", true],
+    ["Password for 'http://github.com': ", false],
+    ["Password for 'https://github.com'@evil.test': ", false],
+    ["Password for 'https://github.com': '@evil.test': ", false],
+    ["Password for 'https://github.com/@evil.test': ", false],
+    ["Password for 'https://evil.test/x@github.com': ", false],
+    ["Password for 'https://evil.test/x@github.com/r.git': ", false],
+    ["Password for 'https://a@evil.test/x@github.com': ", false],
+    ["Password for 'https://github.com:443': ", false],
+    ["Password for 'https://github.com.evil.test': ", false],
+  ])('git 2.39 asks %s: answered %s', async (question, isAnswered) => {
+    const token = { host: 'github.com', secret }
+    const said = await withAskpass(
+      { home: box.path('home'), token, next: undefined },
+      async (variables) =>
+        spawnSync(variables['GIT_ASKPASS'] ?? '', [question], { env: { PATH: '/usr/bin:/bin', ...variables } }).stdout,
+    )
+    expect(said.toString()).toBe(isAnswered ? `${secret}\n` : '')
   })
 
   it("runs the user's own credential helper, and not the one the repository names", async () => {

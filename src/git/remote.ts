@@ -72,7 +72,9 @@ export const ownPushUrls = async (git: Git, repo: Repo, remote: string): Promise
 const oneCall = (url: string, repo: Repo): Address => {
   const name = `coppice-${randomBytes(16).toString('hex')}:`
   const real = absolute(url, repo)
-  return { name, url: real, settings: [[`url.${real}.insteadOf`, name]] }
+  // For a push, git prefers any `pushInsteadOf`, and the repository may have one for an empty prefix.
+  const rules = ['insteadOf', 'pushInsteadOf'].map((rule): Setting => [`url.${real}.${rule}`, name])
+  return { name, url: real, settings: rules }
 }
 
 const noRemote = (name: string, { commonDir }: Repo): AppError =>

@@ -57,6 +57,7 @@ const save = (fs: typeof Files, path: string, script: Script): void => {
     })
     fs.renameSync(temporary, path)
   } catch {
-    // The next command tries again.
+    // The next command tries again. In a container it may have the same process ID.
+    fs.rmSync(temporary, { force: true })
   }
 }

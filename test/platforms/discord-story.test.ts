@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
 import { createDiscordPlatform } from '../../src/platforms/discord/platform.ts'
-import type { RecentConversation } from '../../src/platforms/memory.ts'
+import type { PlatformMemory, RecentConversation } from '../../src/platforms/memory.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { type DiscordDouble, startDiscord } from '../helpers/discord-double/double.ts'
-import { alice, mallory } from '../helpers/discord-double/state.ts'
+import { alice, mallory, type Message } from '../helpers/discord-double/state.ts'
 import { inboxOf, type Received } from '../helpers/inbox.ts'
 import { memoryForTest } from '../helpers/platform-memory.ts'
-import { progressOf } from '../helpers/progress.ts'
 import { until } from '../helpers/server-process.ts'
+import { makeStory } from './story.ts'
 
 /* What a person sees: files, reactions, buttons, and answers to what was written while the server was down. */
 
@@ -22,14 +24,16 @@ let received: Received[]
 let recent: RecentConversation[]
 let memory: ReturnType<typeof memoryForTest>
 
-/** Another process, with what the one before it has kept. */
-const start = async (): Promise<void> => {
-  const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl }
-  platform = await createDiscordPlatform(
-    own,
-    { log, clock: Date.now, ids: randomUUID, memory },
+const discordWith = (kept: PlatformMemory): Promise<Platform> =>
+  createDiscordPlatform(
+    { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl },
+    { log, clock: Date.now, ids: randomUUID, memory: kept },
     { requestTimeoutMs: 2_000, previewEveryMs: 20, rereadMs: 50 },
   )
+
+/** Another process, with what the one before it has kept. */
+const start = async (): Promise<void> => {
+  platform = await discordWith(memory)
   await platform.start(
     inboxOf(async (message) => {
       const isKnown = received.some(({ deliveryId }) => deliveryId === message.deliveryId)
@@ -72,42 +76,52 @@ const texts = (): string[] => received.map(({ text }) => text)
 const threadOf = (id: string): string => `${discord.general.id}:${id}`
 const buttons = (channel: string) =>
   discord.state.of(channel).flatMap(({ components = [] }) => components.flatMap((row) => row.components))
-const read = async (file: AsyncIterable<Uint8Array> | undefined): Promise<string> => {
-  let text = ''
-  if (file !== undefined) for await (const chunk of file) text += Buffer.from(chunk).toString()
-  return text
-}
+const labelsOf = ({ components = [] }: Message): string[] =>
+  components.flatMap((row) => row.components.map(({ label }) => label))
 
-test('a mention with a file is seen, worked on, asked about and answered', async () => {
+test('a mention with a file is worked on, allowed by a button, linked as a draft, merged, cleaned up and restored', async () => {
+  await platform.stop()
+  await using story = await makeStory()
+  platform = await discordWith(story.memory('discord'))
+  await story.start(platform)
   const file = discord.attach('trace.log', 'Error: no cookie')
   const { id, reactions } = discord.say('@coppice fix this', { message: { attachments: [file] } })
-  await heard(1)
-  const [attachment] = received[0]?.details.attachments ?? []
-  expect(attachment).toMatchObject({ name: 'trace.log', mediaType: 'text/plain', bytes: 16 })
-  if (attachment === undefined) throw new Error('no attachment')
-  expect(await read(await platform.fetchAttachment?.(attachment, new AbortController().signal))).toBe(
-    'Error: no cookie',
-  )
   await until('it is seen', async () => reactions?.includes('👀') || undefined)
-  await until('the thread is there', async () => discord.state.channels.get(id))
 
-  platform.preview?.(threadOf(id), progressOf('Let me'))
-  await until('it shows', async () => discord.saidIn(id).find((text) => text.startsWith('Let me')))
-  expect(buttons(id).map(({ label }) => label)).toEqual(['Stop'])
-  await platform.send(reply(threadOf(id), 'May I run npm test?', { actions: allow }))
-  const press = discord.press('Allow', { in: id })
-  await heard(2)
-  expect(received[1]).toEqual({
-    conversationId: threadOf(id),
-    deliveryId: press,
-    kind: 'message',
-    text: '/allow',
-    details: { userId: alice.id, channelId: discord.general.id },
-  })
-  await until('the buttons are disabled', async () => buttons(id).every(({ disabled }) => disabled) || undefined)
+  // In a thread of its own, with a preview of what the agent does and a way to stop it.
+  const shown = (part: string): Promise<Message> =>
+    until(`"${part}" is shown`, async () => discord.state.of(id).find(({ content }) => content.includes(part)))
+  const preview = await shown('`read src/login.ts`')
+  expect(discord.state.channels.get(id)).toMatchObject({ parent_id: discord.general.id, name: 'fix this' })
+  expect(labelsOf(preview)).toEqual(['Stop'])
+  expect(story.asked).toEqual([{ prompt: 'fix this', files: ['Error: no cookie'] }])
+  const { branch, path } = await story.environment()
+  expect(discord.saidIn(id)[0]).toBe(`Working in isolated branch \`${branch}\` of \`project\``)
+
+  story.seen()
+  const question = await shown('`demo` asks for permission: edit login.ts')
+  expect(labelsOf(question)).toEqual(['Allow once', 'Deny'])
+  const press = discord.press('Allow once', { in: id })
+  const link = await shown('pull request #7')
   expect(discord.state.callbacks).toEqual([{ id: press, type: 6, content: undefined }])
-  await platform.send(reply(threadOf(id), 'Done.', { role: 'agent' }))
-  expect(discord.saidIn(id)).toEqual(['May I run npm test?', 'Done.'])
+  expect(link.content).toContain('Opened draft pull request #7: https://github.test/acme/app/pull/7')
+  expect(discord.saidIn(id)).toContain('The cookie is set now.')
+  expect(buttons(id).every(({ disabled }) => disabled)).toBe(true)
+  expect(story.github.opened).toMatchObject([{ title: 'Set the cookie', draft: true, head: { ref: branch } }])
+  expect(story.world.box.raw(story.origin, 'show', `${branch}:login.ts`)).toBe('export const cookie = true')
+
+  story.merge()
+  expect(await story.cleanUpLater()).toMatchObject({ outcome: 'done', failed: [] })
+  const removed = await shown(`Worktree \`${branch}\` was removed (merged`)
+  expect(existsSync(path)).toBe(false)
+  const { store } = story.world.context
+  expect(await store.restorePoints.list(story.world.codebase.id)).toMatchObject([
+    { contents: { environment: { branch } } },
+  ])
+  expect(labelsOf(removed)).toEqual(['Restore'])
+  discord.press('Restore', { in: id })
+  await shown(`Restored \`${branch}\``)
+  expect(readFileSync(join((await story.environment()).path, 'login.ts'), 'utf8')).toBe('export const cookie = true\n')
 })
 
 describe('a button', () => {

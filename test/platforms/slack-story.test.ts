@@ -1,48 +1,65 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { until } from '../helpers/server-process.ts'
 import { slackScene } from './slack-arrange.ts'
-import { BOT, mentionOf, pressOf } from './slack-double.ts'
+import { BOT, mentionOf, type Posted, pressOf } from './slack-double.ts'
+import { makeStory } from './story.ts'
 
-/* What a person sees, from the first word to the last, against the double: the server behind it is another test's. */
+/* What a person sees in the thread, from the first word to the last. */
 
-test('a mention with a screenshot is seen, worked on, asked about, allowed by a button, and answered', async () => {
-  await using scene = await slackScene()
-  const { slack, platform, received } = scene
-  await platform.start(scene.inbox)
-  const ours = () => slack.messages.filter(({ user }) => user === BOT.user)
-  const system = { role: 'system', part: 1, parts: 1 } as const
-
-  const files = [slack.upload('shot.png', 'PNG!')]
-  const said = slack.say('C1', 'U1', `<@${BOT.user}> fix what you see here`, undefined, { files })
+test('a mention with a file is worked on, allowed by a button, linked as a draft, merged, cleaned up and restored', async () => {
+  await using story = await makeStory()
+  await using told = await slackScene({ memory: story.memory('slack') })
+  const { slack } = told
+  await story.start(told.platform)
+  const files = [slack.upload('app.log', 'GET /login 500')]
+  const said = slack.say('C1', 'U1', `<@${BOT.user}> fix the login`, undefined, { files })
   await slack.deliver(mentionOf(said, 'Ev1'))
-  const [order] = received
-  expect(order).toMatchObject({ text: 'fix what you see here', details: { attachments: [{ name: 'shot.png' }] } })
   await expect.poll(() => slack.reactions).toEqual([`eyes C1 ${said.ts}`])
 
-  const conversationId = order?.conversationId ?? ''
-  platform.preview?.(conversationId, { text: '', tool: 'read src/login.ts', startedAt: Date.now() })
-  await expect
-    .poll(() =>
-      ours()
-        .map(({ text }) => text)
-        .join(''),
-    )
-    .toContain('src/login.ts')
-  expect(JSON.stringify(ours()[0]?.attachments)).toContain('"/stop"')
+  const ours = (): Posted[] => slack.messages.filter((one) => one.user === BOT.user && one.thread_ts === said.ts)
+  const shown = (part: string): Promise<Posted> =>
+    until(`"${part}" is shown`, async () => ours().find(({ text }) => text.includes(part)), 15_000)
+  const preview = await shown('read src/login.ts')
+  expect(labelsOf(preview)).toEqual(['Stop'])
+  expect(story.asked).toEqual([{ prompt: 'fix the login', files: ['GET /login 500'] }])
+  const { branch, path } = await story.environment()
+  expect(ours()[0]?.text).toContain(`isolated branch \`${branch}\``)
 
-  const actions = [{ label: 'Allow', command: '/allow' }]
-  await platform.send({ ...system, id: 'q.0', conversationId, text: 'May I push?', actions })
-  const question = ours().find(({ text }) => text === 'May I push?')
-  if (question === undefined) throw new Error('nothing was asked')
-  await slack.deliver(pressOf(question, 'Allow', 'U2'), { type: 'interactive' })
-  expect(received[1]).toMatchObject({ conversationId, text: '/allow', details: { userId: 'U2' } })
-  await expect.poll(() => JSON.stringify(question.attachments)).toContain('Allow · <@U2>')
+  story.seen()
+  const question = await shown('`demo` asks for permission: edit login.ts')
+  expect(labelsOf(question)).toEqual(['Allow once', 'Deny'])
+  await slack.deliver(pressOf(question, 'Allow once', 'U2'), { type: 'interactive' })
+  const link = await shown('pull request #7')
+  expect(link.text).toContain('Opened draft pull request #7: https://github.test/acme/app/pull/7')
+  // The preview became the answer, and a button works once.
+  expect(preview.text).toBe('The cookie is set now.')
+  await expect.poll(() => JSON.stringify(question.attachments)).toContain('Allow once · <@U2>')
+  expect(ours().flatMap(labelsOf)).toEqual([])
+  expect(story.github.opened).toMatchObject([{ title: 'Set the cookie', draft: true, head: { ref: branch } }])
+  expect(story.world.box.raw(story.origin, 'show', `${branch}:login.ts`)).toBe('export const cookie = true')
 
-  const text = 'Fixed: see https://github.com/acme/app/pull/7'
-  await platform.send({ id: 'r.0', conversationId, role: 'agent', text, part: 1, parts: 1 })
-  expect(
-    ours().map((one) => [one.text, one.thread_ts, JSON.stringify(one.attachments)?.includes('button') ?? false]),
-  ).toEqual([
-    [text, said.ts, false],
-    ['May I push?', said.ts, false],
+  story.merge()
+  expect(await story.cleanUpLater()).toMatchObject({ outcome: 'done', failed: [] })
+  const removed = await shown(`Worktree \`${branch}\` was removed (merged`)
+  expect(existsSync(path)).toBe(false)
+  const { store } = story.world.context
+  expect(await store.restorePoints.list(story.world.codebase.id)).toMatchObject([
+    { contents: { environment: { branch } } },
   ])
+  expect(labelsOf(removed)).toEqual(['Restore'])
+  await slack.deliver(pressOf(removed, 'Restore', 'U1'), { type: 'interactive' })
+  await shown(`Restored \`${branch}\``)
+  expect(readFileSync(join((await story.environment()).path, 'login.ts'), 'utf8')).toBe('export const cookie = true\n')
 })
+
+type Shown = { readonly blocks?: readonly { readonly type: string; readonly elements: readonly Button[] }[] }
+type Button = { readonly text: { readonly text: string } }
+
+/** What can be pressed under a message. */
+const labelsOf = ({ attachments = [] }: Posted): string[] =>
+  (attachments as readonly Shown[])
+    .flatMap(({ blocks = [] }) => blocks)
+    .filter(({ type }) => type === 'actions')
+    .flatMap(({ elements }) => elements.map(({ text }) => text.text))

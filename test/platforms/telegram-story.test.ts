@@ -1,9 +1,11 @@
+import { existsSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
 import { progressOf } from '../helpers/progress.ts'
 import { until } from '../helpers/server-process.ts'
+import { makeStory } from './story.ts'
 import { telegramScene, type TelegramScene } from './telegram-arrange.ts'
-import { ada, group, mallory, TOKEN } from './telegram-double.ts'
+import { ada, group, mallory, type Message, TOKEN } from './telegram-double.ts'
 
 /* What a person sees: pictures, reactions, buttons, long messages. By the real SDK over real HTTP. */
 
@@ -39,43 +41,63 @@ const read = async (file: AsyncIterable<Uint8Array> | undefined): Promise<string
   return text
 }
 
-test('a picture with a mention is seen, worked on, asked about and answered', async () => {
-  const { telegram, platform, received } = scene
-  telegram.files.set('large', { path: 'photos/file_1.jpg', bytes: Buffer.from('a picture') })
+test('a picture with a mention is worked on, allowed by a button, linked as a draft, merged, and cleaned up when asked', async () => {
+  await using story = await makeStory()
+  await using told = await telegramScene({ memory: story.memory('telegram') })
+  const { telegram } = told
+  await story.start(told.platform)
+  telegram.files.set('large', { path: 'photos/file_1.jpg', bytes: JPEG })
   const photo = [
     { file_id: 'small', width: 90, height: 60 },
-    { file_id: 'large', width: 900, height: 600, file_size: 9 },
+    { file_id: 'large', width: 900, height: 600, file_size: JPEG.length },
   ]
   const caption = '@coppice_bot fix this page'
   const entities = [{ type: 'mention', offset: 0, length: 12 }]
   const message = { text: undefined, entities: undefined, caption, caption_entities: entities, photo }
   telegram.say('', { chat: group, message })
-  await heard(1)
-  expect(received[0]).toMatchObject({ conversationId: String(group.id), text: 'fix this page' })
   await until('it is seen', async () => [...telegram.reactions.values()].includes('👀') || undefined)
-  const [attachment] = received[0]?.details.attachments ?? []
-  if (attachment === undefined) throw new Error('no attachment')
-  expect(await read(await platform.fetchAttachment?.(attachment, new AbortController().signal))).toBe('a picture')
 
-  platform.preview?.(String(group.id), progressOf('Let me'))
-  await until('it shows', async () => telegram.said(group.id).find((text) => text.startsWith('Let me')))
-  await platform.send(reply('May I run npm test?', { actions: allow }))
-  expect(buttons(group.id)).toEqual(['Stop', 'Allow', 'Deny'])
-  const press = telegram.press('Allow', { chat: group })
-  await heard(2)
-  expect(received[1]).toMatchObject({
-    conversationId: String(group.id),
-    deliveryId: `press:${press}`,
-    text: '/allow',
-    details: { userId: String(ada.id) },
-  })
-  await until('the buttons are gone', async () => !buttons(group.id).includes('Allow') || undefined)
-  expect(telegram.answered.get(press)).toBeUndefined()
+  const shown = (part: string): Promise<Message> =>
+    until(`"${part}" is shown`, async () => telegram.messages.find(({ text }) => text.includes(part)))
+  const labels = (one: Message): string[] => one.buttons.map(({ text }) => text)
+  const preview = await shown('read src/login.ts')
+  expect(labels(preview)).toEqual(['Stop'])
+  expect(story.asked).toEqual([{ prompt: 'fix this page', files: [JPEG.toString('utf8')] }])
+  const { branch, path } = await story.environment()
+  expect(telegram.said(group.id)[0]).toBe(`Working in isolated branch ${branch} of project`)
+
+  story.seen()
+  const question = await shown('demo asks for permission: edit login.ts')
+  expect(labels(question)).toEqual(['Allow once', 'Deny'])
+  const press = telegram.press('Allow once', { chat: group })
+  const link = await shown('pull request #7')
+  // A press is answered without words, and a button works once.
   expect(telegram.answered.has(press)).toBe(true)
+  expect(telegram.answered.get(press)).toBeUndefined()
+  expect(telegram.messages.flatMap(labels)).toEqual([])
+  expect(link.text).toContain('Opened draft pull request #7: https://github.test/acme/app/pull/7')
+  expect(telegram.said(group.id)).toContain('The cookie is set now.')
+  expect(story.github.opened).toMatchObject([{ title: 'Set the cookie', draft: true, head: { ref: branch } }])
+  expect(story.world.box.raw(story.origin, 'show', `${branch}:login.ts`)).toBe('export const cookie = true')
 
-  await platform.send(reply('Done.', { role: 'agent' }))
-  expect(telegram.said(group.id)).toEqual(['May I run npm test?', 'Done.'])
+  story.merge()
+  expect(await story.cleanUpLater()).toMatchObject({ outcome: 'done', failed: [] })
+  // A chat is its users' own for good: only their command removes its worktree.
+  expect(existsSync(path)).toBe(true)
+  telegram.say('@coppice_bot /worktree remove', { chat: group })
+  await until('the worktree is gone', async () => !existsSync(path) || undefined, 20_000)
+  await until(
+    'the chat is told',
+    async () => telegram.said(group.id).find((text) => text.startsWith(`Removed ${branch}`)),
+    5_000,
+  )
+  const { store } = story.world.context
+  const points = await store.restorePoints.list(story.world.codebase.id)
+  expect(points).toMatchObject([{ contents: { environment: { branch } } }])
 })
+
+/** The beginning of a JPEG file, by which it is recognised. */
+const JPEG = Buffer.from('ffd8ffe000104a46494600010100', 'hex')
 
 describe('a button', () => {
   test('of a stranger does nothing, tells them, and stays for the others', async () => {

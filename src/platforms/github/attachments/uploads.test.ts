@@ -20,6 +20,11 @@ test.each([
   ['an image in code', `\`![x](${asset})\`\n\n\`\`\`\n${asset}\n\`\`\``, []],
   ['an image elsewhere', `![x](https://evil.example/user-attachments/assets/${id})`, []],
   ['a host that looks like it', `![x](https://github.com.evil.example/user-attachments/assets/${id})`, []],
+  [
+    'a page above',
+    `[x](${web}/acme/app/files/1/..) [y](${web}/acme/app/files/1/%2e%2E) [z](${web}/../x/files/1/a)`,
+    [],
+  ],
   ['another page of GitHub', `[x](${web}/settings/tokens) [y](${web}/acme/app/files/../../x)`, []],
 ])('%s', (_what, body, names) => {
   expect(found(body)).toEqual(names)

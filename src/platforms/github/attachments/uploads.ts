@@ -55,8 +55,10 @@ const isShown = ({ kind, text }: ReturnType<typeof segmentsOf>[number]): boolean
 
 const URL_LIKE = /https?:\/\/[\w.:-]{1,253}\/[\w./%~+@-]{1,500}/g
 
+/** Not with `..` or `%2e%2e` in it, which lead to another page, with the token. */
 const isUpload = (url: string, webUrl: string): boolean =>
-  url.startsWith(`${webUrl}/`) ? UPLOAD_PATH.test(url.slice(webUrl.length)) : OLD_IMAGE.test(url)
+  URL.parse(url)?.href === url &&
+  (url.startsWith(`${webUrl}/`) ? UPLOAD_PATH.test(url.slice(webUrl.length)) : OLD_IMAGE.test(url))
 
 const UPLOAD_PATH =
   /^(?:\/user-attachments|\/[\w.-]{1,100}\/[\w.-]{1,100})\/(?:assets\/(?:\d{1,20}\/)?[0-9a-f]{8}-[0-9a-f-]{27}|files\/\d{1,20}\/[\w.%~+@-]{1,255})$/
