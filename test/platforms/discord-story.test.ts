@@ -135,6 +135,18 @@ describe('a button', () => {
     expect(buttons(channel).some(({ disabled }) => disabled)).toBe(false)
   })
 
+  test('that is clicked twice is one delivery', async () => {
+    const channel = discord.general.id
+    await platform.send(reply(channel, 'May I?', { actions: allow }))
+    discord.press('Allow', { in: channel })
+    discord.press('Allow', { in: channel })
+    await until('both are acknowledged', async () => discord.state.callbacks[1])
+    await until('the button is used up', async () =>
+      buttons(channel).every(({ disabled }) => disabled) ? true : undefined,
+    )
+    expect(received).toHaveLength(1)
+  })
+
   test('may have a command that is longer than Discord takes; one that is not known says so', async () => {
     const channel = discord.general.id
     const command = `/worktree restore ${'feature/'.repeat(20)}x`

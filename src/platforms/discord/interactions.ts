@@ -43,7 +43,8 @@ export const receivePress = (
       if (conversationId === undefined) return
       const delivery = {
         conversationId,
-        deliveryId: id,
+        // A button works once: a double click is two interactions.
+        deliveryId: `press:${message.id}:${data.custom_id}`,
         kind: 'message',
         text,
         details: detailsOf(conversationId, by),

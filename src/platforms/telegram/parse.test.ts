@@ -173,14 +173,14 @@ test('pictures in their largest size and documents come along, also without word
 
 test('a press is what its button says, where the button is', () => {
   const message = { message_id: 3, chat: group, is_topic_message: true, message_thread_id: 17 }
-  expect(parsePress({ id: '5', from: ada, message }, '/allow')).toEqual({
+  expect(parsePress({ id: '5', from: ada, message, data: 'b:1' }, '/allow')).toEqual({
     conversationId: '-1001:17',
-    deliveryId: 'press:5',
+    deliveryId: 'press:-1001:3:b:1',
     kind: 'message',
     text: '/allow',
     details: { userId: '7', channelId: '-1001' },
   })
-  expect(parsePress({ id: '5', from: ada }, '/allow')).toBeUndefined()
+  expect(parsePress({ id: '5', from: ada, data: 'b:1' }, '/allow')).toBeUndefined()
 })
 
 test('the first hello is answered with what can be said', () => {

@@ -55,12 +55,13 @@ export const parseMessage = (
 const FILE_ONLY = 'See the attached file.'
 
 /** A press of a button, as if its command had been written there. Undefined: its message is too old to be known. */
-export const parsePress = ({ id, from, message }: TelegramPress, command: string): PlatformMessage | undefined =>
+export const parsePress = ({ from, message, data }: TelegramPress, command: string): PlatformMessage | undefined =>
   message === undefined
     ? undefined
     : {
         conversationId: conversationIdOf(placeOf(message)),
-        deliveryId: `press:${id}`,
+        // A button works once: a double click is two updates.
+        deliveryId: `press:${deliveryIdOf(message)}:${data}`,
         kind: 'message',
         text: command,
         details: { userId: String(from.id), ...channelOf(message) },
