@@ -6,11 +6,7 @@ import type { Script } from 'node:vm'
  * own cache before anything has run, so it lacks them, and compiling them again took a fifth of a short command's time.
  * The chunk is a script (see scripts/script-chunk.ts) because Node can't load compiled functions into a module.
  */
-export const runCachedScript = (
-  file: string,
-  require: NodeJS.Require,
-  given: readonly unknown[],
-): Record<string, unknown> => {
+export const runCachedScript = (file: string, ...given: Parameters<Run>): Record<string, unknown> => {
   const fs = process.getBuiltinModule('node:fs')
   const vm = process.getBuiltinModule('node:vm')
   // Undefined if bin/coppice.js found no directory that only we can write: this is code, and we run it.
@@ -20,17 +16,21 @@ export const runCachedScript = (
   const script = new vm.Script(fs.readFileSync(file, 'latin1'), {
     filename: file,
     ...(cachedData && { cachedData }),
-    importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
   })
   if (cache !== undefined && (cachedData === undefined || script.cachedDataRejected === true)) {
     process.once('exit', () => {
       if (isTypical()) save(fs, cache, script)
     })
   }
-  return (script.runInThisContext() as Run)(require, given)
+  return (script.runInThisContext() as Run)(...given)
 }
 
-type Run = (require: NodeJS.Require, given: readonly unknown[]) => Record<string, unknown>
+/** `load` is `import()`, which a script can use only with a warning. */
+type Run = (
+  require: NodeJS.Require,
+  load: (path: string) => Promise<unknown>,
+  modules: readonly unknown[],
+) => Record<string, unknown>
 
 /** `coppice --version` compiles hardly anything, and a server far more than other commands should have to read. */
 const isTypical = (): boolean => process.argv.length > 3 && process.uptime() < 10

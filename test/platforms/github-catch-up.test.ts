@@ -41,7 +41,11 @@ const lookOnce = async (settings: GithubSettings): Promise<string[]> => {
   )
   await until('it has looked', async () => {
     const after = await memory.get('deliveries-looked-at')
-    return (after !== undefined && after !== before) || logged.join('').includes('could not be looked for') || undefined
+    return (
+      (after !== undefined && after !== before) ||
+      logged.join('').includes("couldn't look for missed GitHub deliveries") ||
+      undefined
+    )
   })
   await platform.stop()
   return logged
@@ -94,7 +98,7 @@ test('while GitHub is away nothing is missed: the next look begins where this on
   attempt(1, 'failed', now + 20 * MINUTE, 502)
   now += 30 * MINUTE
   double.trouble = (line) => (line.includes('/hook/deliveries') ? { status: 503 } : undefined)
-  expect((await lookOnce(app)).join('')).toContain('could not be looked for')
+  expect((await lookOnce(app)).join('')).toContain("couldn't look for missed GitHub deliveries")
   double.trouble = undefined
   now += 30 * MINUTE
   await lookOnce(app)
