@@ -20,7 +20,7 @@ async function start() {
 }
 
 /**
- * Node's default is a directory in the shared temporary one, without a look at its owner: whoever makes it first,
+ * By default, Node uses a directory in the shared temporary one and doesn't check who owns it. Whoever creates it first,
  * another user or an agent whose sandbox allows /tmp, decides which code we run.
  */
 function ownCacheDirectory() {
@@ -31,7 +31,7 @@ function ownCacheDirectory() {
   const directory = `${parent}/coppice`
   try {
     mkdirSync(parent, { recursive: true, mode: 0o700 })
-    // Whoever can rename in the parent can replace the directory, or a link to it, after this look.
+    // Whoever can rename in the parent can replace the directory, or a link to it, after this check.
     const above = statSync(parent)
     if (![process.getuid(), 0].includes(above.uid) || (above.mode & 0o1002) === 0o002) return undefined
     mkdirSync(directory, { recursive: true, mode: 0o700 })

@@ -81,7 +81,7 @@ const split = (text: string, chunk: string): { script: string; module: string } 
   }
 }
 
-/** Replaces `import()`, which a script can use only with a warning. As long as that word, so that columns stay. */
+/** Replaces `import()`, for which Node prints a warning in a script. Has the same length, so columns still match. */
 const load = 'load_$'
 
 const withoutImports = (code: string, chunk: string): string => {

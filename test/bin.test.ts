@@ -247,6 +247,22 @@ describe('compiled code is cached', () => {
     expect(readdirSync(cache)).toEqual([])
   })
 
+  test('not in one that is a link', () => {
+    const { cache } = start((directory) => {
+      mkdirSync(`${directory}-elsewhere`, { recursive: true, mode: 0o700 })
+      symlinkSync(`${directory}-elsewhere`, directory)
+    })
+    expect(readdirSync(cache)).toEqual([])
+  })
+
+  test('not in one that others can replace', () => {
+    const { cache } = start((directory) => {
+      mkdirSync(directory, { recursive: true, mode: 0o700 })
+      chmodSync(join(directory, '..'), 0o777)
+    })
+    expect(readdirSync(cache)).toEqual([])
+  })
+
   test.skipIf(process.getuid?.() !== 0)("not in somebody else's", () => {
     const { cache } = start((directory) => {
       mkdirSync(directory, { recursive: true })

@@ -71,7 +71,7 @@ type ScannedEntry = {
   readonly end: number
 }
 
-/** The fields of an entry, without an object for each of 30,000: that would fill the young heap again and again. */
+/** Takes the fields as arguments: an object for each of 30,000 entries would keep the garbage collector busy. */
 type TakeEntry = (at: number, flags: number, mode: number, nameAt: number, end: number) => void
 
 const isGitlink = (mode: number): boolean => (mode & 0xf000) === 0xe000

@@ -25,7 +25,7 @@ export const runCachedScript = (file: string, ...given: Parameters<Run>): Record
   return (script.runInThisContext() as Run)(...given)
 }
 
-/** `load` is `import()`, which a script can use only with a warning. */
+/** `load` is the module's `import()`: Node prints a warning if a script calls its own. */
 type Run = (
   require: NodeJS.Require,
   load: (path: string) => Promise<unknown>,

@@ -106,7 +106,7 @@ test('a mention with a file is worked on, allowed by a button, linked as a draft
   expect(discord.state.callbacks).toEqual([{ id: press, type: 6, content: undefined }])
   expect(link.content).toContain('Opened draft pull request #7: https://github.test/acme/app/pull/7')
   expect(discord.saidIn(id)).toContain('The cookie is set now.')
-  expect(buttons(id).every(({ disabled }) => disabled)).toBe(true)
+  await expect.poll(() => buttons(id).every(({ disabled }) => disabled)).toBe(true)
   expect(story.github.opened).toMatchObject([{ title: 'Set the cookie', draft: true, head: { ref: branch } }])
   expect(story.world.box.raw(story.origin, 'show', `${branch}:login.ts`)).toBe('export const cookie = true')
 

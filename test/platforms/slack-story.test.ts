@@ -36,7 +36,7 @@ test('a mention with a file is worked on, allowed by a button, linked as a draft
   // The preview became the answer, and a button works once.
   expect(preview.text).toBe('The cookie is set now.')
   await expect.poll(() => JSON.stringify(question.attachments)).toContain('Allow once · <@U2>')
-  expect(ours().flatMap(labelsOf)).toEqual([])
+  await expect.poll(() => ours().flatMap(labelsOf)).toEqual([])
   expect(story.github.opened).toMatchObject([{ title: 'Set the cookie', draft: true, head: { ref: branch } }])
   expect(story.world.box.raw(story.origin, 'show', `${branch}:login.ts`)).toBe('export const cookie = true')
 

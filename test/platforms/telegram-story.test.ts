@@ -74,7 +74,7 @@ test('a picture with a mention is worked on, allowed by a button, linked as a dr
   // A press is answered without words, and a button works once.
   expect(telegram.answered.has(press)).toBe(true)
   expect(telegram.answered.get(press)).toBeUndefined()
-  expect(telegram.messages.flatMap(labels)).toEqual([])
+  await expect.poll(() => telegram.messages.flatMap(labels)).toEqual([])
   expect(link.text).toContain('Opened draft pull request #7: https://github.test/acme/app/pull/7')
   expect(telegram.said(group.id)).toContain('The cookie is set now.')
   expect(story.github.opened).toMatchObject([{ title: 'Set the cookie', draft: true, head: { ref: branch } }])

@@ -1,4 +1,13 @@
-import { lstatSync, readdirSync, readFileSync, symlinkSync, rmSync, mkdtempSync, writeFileSync } from 'node:fs'
+import {
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  rmSync,
+  mkdtempSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -217,4 +226,12 @@ test('files go with their message', async () => {
   expect(await forgetAttachments(home, async () => false)).toBe(1)
   expect(readdirSync(join(home, 'attachments'))).toEqual([])
   expect(await forgetAttachments(join(home, 'nowhere'), async () => false)).toBe(0)
+})
+
+test('nothing is deleted behind a link in place of their directory', async () => {
+  const others = join(home, 'photos')
+  mkdirSync(join(others, 'holiday'), { recursive: true })
+  symlinkSync(others, join(home, 'attachments'))
+  expect(await forgetAttachments(home, async () => false)).toBe(0)
+  expect(readdirSync(others)).toEqual(['holiday'])
 })

@@ -73,6 +73,8 @@ export const forgetAttachments = async (
   isStored: (messageId: string) => Promise<boolean>,
 ): Promise<number> => {
   const all = allIn(home)
+  // Behind a link would be other files, which aren't ours to delete.
+  if (lstatSync(all, { throwIfNoEntry: false })?.isDirectory() !== true) return 0
   const names = await listDirectory(Buffer.from(all)).catch((error: unknown) => {
     if (isMissing(error)) return []
     throw error
