@@ -49,7 +49,7 @@ import { repoOf } from '../../codebases/repo-of.ts'
 import { discardDirectory } from '../../trash/trash.ts'
 import { undoCreation } from '../checkout/undo-creation.ts'
 import { undoSteps } from './undo-creation.ts'
-import { isUnusedSpare } from '../checkout/look/untouched.ts'
+import { isUnusedSpare, stampToken } from '../checkout/look/untouched.ts'
 import { ReasonedError } from '../../../domain/reasoned-error.ts'
 
 /** Deletes the row and records, in the same transaction, whose directory it is now. */
@@ -282,6 +282,7 @@ const addSpare = async (
   })
   await context.failpoint('spare.tree')
   await writeToken(tree.gitDir, spareToken(id))
+  await stampToken(tree)
   await context.failpoint('spare.token')
   await context.store.transaction(async (store) => {
     await store.spares.insert({

@@ -1,11 +1,31 @@
-import { lstatSync } from 'node:fs'
+import { chmodSync, lstatSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { unlessMissingSync } from '../../../../domain/missing.ts'
 import { halfDone, tokenFile } from '../../../../git/admin-dir.ts'
 import type { Tree } from '../../../../git/door.ts'
 import { directoriesOf, scanIndex, filesOf } from '../../../../git/index-scan.ts'
 import { mountsInside } from '../../../../process/files/mounts.ts'
 import { createTimeSlice } from '../../../../process/time-slice.ts'
+
+/** File systems stamp changes every few milliseconds; some only every two seconds. */
+const LONGEST_TICK_MS = 2_100
+
+/**
+ * Waits until the token's ctime is later than that of everything that git created before it. Then whatever is written
+ * in the same tick as the token counts as a change. Without it, `isUnusedSpare` would need its closer look every time.
+ */
+export const stampToken = async ({ gitDir }: Tree): Promise<void> => {
+  const token = tokenFile(gitDir)
+  // Git writes the index last.
+  const created = changeTime(join(gitDir, 'index')) ?? 0
+  const deadline = performance.now() + LONGEST_TICK_MS
+  while ((changeTime(token) ?? 0) <= created && performance.now() < deadline) {
+    await delay(2)
+    // Changes nothing but the ctime.
+    chmodSync(token, lstatSync(token).mode & 0o777)
+  }
+}
 
 /**
  * Whether nothing was staged in or added to a worktree since we wrote its token, right after git created it. Every
@@ -17,7 +37,7 @@ export const isUnusedSpare = async (tree: Tree, { files }: { readonly files: boo
   const made = changeTime(tokenFile(tree.gitDir))
   const isOld = (path: string | Buffer): boolean => {
     const changed = changeTime(path)
-    return made !== undefined && changed !== undefined && changed <= made
+    return made !== undefined && changed !== undefined && changed < made
   }
   if (!isOld(join(tree.gitDir, 'index')) || halfDone(tree.gitDir).length > 0) return false
   if ((await mountsInside([tree.path, tree.gitDir])).length > 0) return false
