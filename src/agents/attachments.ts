@@ -25,6 +25,17 @@ const oneLine = (text: string): string => text.slice(0, 100).replaceAll(/\s+/g, 
 export const isImage = ({ mediaType }: Pick<AgentAttachment, 'mediaType'>): boolean =>
   /^image\/(?:png|jpeg|gif|webp)$/.test(mediaType)
 
+/**
+ * As part of a message, an image stays in the session. Claude's API rejects a request with more than 20 images if one
+ * of them has a side of more than 2,000 pixels, so in a long session a large one would make every later request fail.
+ * Agents scale down what they read by its path.
+ */
+export const fitsIntoMessage = ({
+  mediaType,
+  longestSide,
+}: Pick<AgentAttachment, 'mediaType' | 'longestSide'>): boolean =>
+  isImage({ mediaType }) && longestSide !== undefined && longestSide <= 2_000
+
 export const isPdf = ({ mediaType }: Pick<AgentAttachment, 'mediaType'>): boolean => mediaType === 'application/pdf'
 
 /** Undefined if it can't be read or is larger: the agent still has its path. */

@@ -19,13 +19,17 @@ export type PlatformDescriptor<Table extends SettingTable> = {
   readonly title: string
   readonly guide: Guide
   readonly capabilities: PlatformCapabilities
-  /** Whether enough is set to show that the user wants this platform. */
+  /** Whether anything is set that shows that the user wants this platform. */
   isConfigured(settings: ValuesOf<Table>): boolean
+  /** Throws an AppError that names the first missing or invalid setting. Doesn't ask the service. */
+  validate(settings: ValuesOf<Table>): void
   /** Verifies the configuration with the service, without changing anything there. */
   check(settings: ValuesOf<Table>, parts: CheckParts): Promise<readonly Check[]>
-  /** Throws an AppError that names the first missing or invalid setting. */
+  /** Throws what `validate` throws. */
   create(settings: ValuesOf<Table>, parts: PlatformParts): Promise<Platform>
 }
+
+export const isAnySet = (...values: readonly unknown[]): boolean => values.some((value) => value !== undefined)
 
 export type SettingTable = Readonly<Record<string, PlatformSetting>>
 

@@ -78,6 +78,14 @@ test.each([
   await expect(get('', { url, origins: ['https://*.example.com'] })).rejects.toMatchObject({ code: 'unsupported' })
 })
 
+test('a file at an address that is not accepted is not passed on, wherever the redirects began', async () => {
+  const accepts = ({ pathname }: URL): boolean => pathname === '/b'
+  expect(await get(`/a?to=${other}/b`, { origins: [one, other], accepts })).toBe('hello')
+  await expect(get(`/b?to=${other}/c`, { origins: [one, other], accepts })).rejects.toMatchObject({
+    code: 'unsupported',
+  })
+})
+
 test('an endless redirect ends', async () => {
   await expect(get(`/loop?to=${encodeURIComponent('')}`)).rejects.toMatchObject({ message: /redirected too often/ })
 })

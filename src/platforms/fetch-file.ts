@@ -9,6 +9,8 @@ export type FileRequest = {
   readonly origins: readonly string[]
   /** Sent to the first URL's origin only: a redirect elsewhere doesn't get the token. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Asked about the address that has the file, after redirects (default: any that `origins` allows). */
+  readonly accepts?: (address: URL) => boolean
   readonly signal: AbortSignal
   /** For the whole file (default: 60 s). */
   readonly timeoutMs?: number
@@ -35,7 +37,7 @@ export const fetchFile = async (request: FileRequest): Promise<FetchedFile> => {
   const { origin } = url
   for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects++) {
     const response = await ask(url, url.origin === origin ? headers : {}, limit)
-    if (!redirectStatuses.has(response.status)) return opened(url, response, limit)
+    if (!redirectStatuses.has(response.status)) return opened(url, response, { ...request, signal: limit })
     await response.body?.cancel()
     url = allowedUrl(response.headers.get('location') ?? '', request.origins, url)
   }
@@ -52,11 +54,20 @@ const ask = async (url: URL, headers: Readonly<Record<string, string>>, signal: 
   }
 }
 
-const opened = async (url: URL, response: Response, signal: AbortSignal): Promise<FetchedFile> => {
+const opened = async (
+  url: URL,
+  response: Response,
+  { signal, accepts = () => true }: Pick<FileRequest, 'signal' | 'accepts'>,
+): Promise<FetchedFile> => {
   const { status, body } = response
   if (status !== 200 || body === null) {
     await body?.cancel()
-    throw new AppError('remote-unreachable', `${url.host} responded with status ${status}`)
+    const code = status === 404 ? 'not-found' : 'remote-unreachable'
+    throw new AppError(code, `${url.host} responded with status ${status}`)
+  }
+  if (!accepts(url)) {
+    await body.cancel()
+    throw new AppError('unsupported', "it isn't a file of this conversation")
   }
   const [mediaType] = (response.headers.get('content-type') ?? '').slice(0, 200).split(';', 1)
   return { mediaType: mediaType?.trim().toLowerCase() || undefined, body: chunks(url, body, signal) }

@@ -145,7 +145,7 @@ test('attachments: an image and a PDF reach the model, a text can be read and no
   const attached = (name: string, mediaType: string, content: Buffer): AgentAttachment => {
     writeIn(files, name, '')
     writeFileSync(join(files, name), content)
-    return { path: join(files, name), name, mediaType, bytes: content.length }
+    return { path: join(files, name), name, mediaType, bytes: content.length, longestSide: 1 }
   }
   const attachments = [
     attached('a.png', 'image/png', Buffer.from(PNG, 'base64')),

@@ -137,6 +137,23 @@ test.each([
   expect(told.problem).toMatch(row.problem)
 })
 
+test.each([
+  'Could not process image',
+  'messages.10.content.0: image dimensions exceed max allowed size for many-image requests: 2000 pixels',
+  'The PDF specified is password protected.',
+])('after a file that the model rejects (%s), the next message starts a new session', async (message) => {
+  const rejected = { status: 400, type: 'invalid_request_error', message }
+  const { url } = await model(({ said }) => (said.join('\n').includes('look at this') ? rejected : { say: 'Hello.' }))
+  const agent = claudeAt(url, stage)
+  const first = await tell(agent, stage, { prompt: 'look at this' })
+  expect(first).toMatchObject({ outcome: 'failed', remedy: 'Send the message again without that image or PDF.' })
+  const second = await tell(agent, stage, { prompt: 'hello', session: first.session })
+  expect(second).toMatchObject({ outcome: 'done', text: 'Hello.' })
+  expect(second.events).toContainEqual({ type: 'session-lost', why: 'unknown' })
+  const last = second.events.findLast((event) => event.type === 'session')
+  expect(last?.id).not.toBe(first.session)
+})
+
 test('a model that stalls is ended after the silence that is allowed', async () => {
   const { url } = await model(() => ({ stall: 'Half a sentence' }))
   const told = await tell(claudeAt(url, stage, { silenceMs: 8_000 }), stage)

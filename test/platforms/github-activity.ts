@@ -41,6 +41,8 @@ export type Activity = {
   readonly html: Map<string, string>
   /** Uploaded files by path. */
   readonly files: Map<string, string>
+  /** The uploaded files that aren't this repository's (1), or are public. */
+  readonly filesOf: Map<string, number | 'public'>
   /** Of the app, or of the repository's webhook. */
   readonly attempts: DoubleAttempt[]
   readonly redelivered: string[]
@@ -48,6 +50,9 @@ export type Activity = {
   hooks: readonly object[] | undefined
   reviewComment(pull: string, body: string, more?: Partial<DoubleReviewComment>): DoubleReviewComment
 }
+
+const REPOSITORY_ID = 1
+const STORAGE = '/github-production-repository-file-5c1aeb'
 
 export const createActivity = (self: User, nextId: () => number): Activity => {
   const activity: Activity = {
@@ -57,6 +62,7 @@ export const createActivity = (self: User, nextId: () => number): Activity => {
     reactions: new Set(),
     html: new Map(),
     files: new Map(),
+    filesOf: new Map(),
     attempts: [],
     redelivered: [],
     hooks: undefined,
@@ -198,17 +204,21 @@ export const activityRoutes: readonly Route[] = [
     },
   ],
   [
-    // Uploads of a private repository: a session or a classic token, no other (community discussions 162417).
-    /^GET (\/user-attachments\/.*)$/,
-    ({ files }, [path = ''], asked) =>
-      files.has(path) && bearer(asked).startsWith('ghp_')
-        ? { status: 302, headers: { location: `/storage${path}` } }
-        : missing,
+    // Uploads of a private repository: a session or a classic token, no other (community discussions 162417). The
+    // address of their storage has the repository's ID.
+    /^GET (\/user-attachments\/.*|\/[^/]+\/[^/]+\/files\/.*)$/,
+    ({ files, filesOf }, [path = ''], asked) => {
+      const of = filesOf.get(path) ?? REPOSITORY_ID
+      if (!files.has(path) || (of !== 'public' && !bearer(asked).startsWith('ghp_'))) return missing
+      const id = of === 'public' ? 2 : of
+      return { status: 302, headers: { location: `${STORAGE}/${id}/3?path=${encodeURIComponent(path)}` } }
+    },
   ],
+  [/^GET \/repos\/acme\/app$/, () => ({ status: 200, body: { id: REPOSITORY_ID } })],
   [
-    /^GET \/storage(\/.*)$/,
-    ({ files }, [path = '']) => {
-      const file = files.get(path)
+    /^GET \/github-production-repository-file-5c1aeb\/\d+\/3$/,
+    ({ files }, _found, asked) => {
+      const file = files.get(asked.url.searchParams.get('path') ?? '')
       return file === undefined ? missing : { status: 200, text: file }
     },
   ],

@@ -3,8 +3,10 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { Sha } from '../../src/domain/names.ts'
 import { fetchRemote } from '../../src/git/fetch.ts'
-import { pushCommit } from '../../src/git/push.ts'
+import { type Pushed, pushCommit } from '../../src/git/push.ts'
+import { pushAddressOf } from '../../src/git/remote.ts'
 import { createGithubForge } from '../../src/platforms/github/forge.ts'
 import type { GithubSettings } from '../../src/platforms/github/settings.ts'
 import { createLogger } from '../../src/process/log.ts'
@@ -60,6 +62,11 @@ const gitWith = (settings: GithubSettings, program?: string) => {
   return box.git({ login: forge.login, redact: secrets.redact, program })
 }
 const fetchWith = (git: ReturnType<typeof gitWith>) => fetchRemote(git, repo, { remote: 'origin', refspecs })
+const push = async (git: ReturnType<typeof gitWith>, commit: Sha): Promise<Pushed> => {
+  const address = await pushAddressOf(git, repo, 'origin')
+  if (address === undefined) throw new Error('the remote has no address')
+  return pushCommit(git, repo, { address, remote: 'origin', commit, branch: 'issue-1' })
+}
 const minted = (): number => double.requests.filter((line) => line.endsWith('/access_tokens')).length
 
 test("an app's installation token lets git fetch and push; one serves until shortly before it expires", async () => {
@@ -68,8 +75,7 @@ test("an app's installation token lets git fetch and push; one serves until shor
   expect(double.requests).toEqual([])
   expect(await fetchWith(git)).toEqual({ outcome: 'fetched', problem: undefined })
   const commit = repo.commit('file', 'new\n')
-  const push = { remote: 'origin', commit, branch: 'issue-1' }
-  expect(await pushCommit(git, repo, push)).toEqual({ outcome: 'pushed', change: 'new' })
+  expect(await push(git, commit)).toEqual({ outcome: 'pushed', change: 'new' })
   expect(box.raw(box.path('acme/app.git'), 'rev-parse', 'issue-1')).toBe(commit)
   expect(minted()).toBe(1)
   now += 50 * 60_000
@@ -130,8 +136,7 @@ test('a token from the settings reaches git too, and another host never gets it'
   expect(other.asked.map(({ authorization }) => authorization)).toEqual([undefined])
   await other.close()
   repo.git('remote', 'set-url', 'origin', `${host.url}/acme/app.git`)
-  const push = { remote: 'origin', commit: repo.commit('file', 'x'), branch: 'issue-1' }
-  const refused = await pushCommit(git, repo, push)
+  const refused = await push(git, repo.commit('file', 'x'))
   expect(refused).toMatchObject({
     outcome: 'no-access',
     said: expect.stringContaining('denied to coppice[bot]') as string,

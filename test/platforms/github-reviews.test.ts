@@ -168,6 +168,51 @@ const contentOf = async (platform: Platform, attachment: MessageAttachment | und
   return Buffer.concat(chunks).toString()
 }
 
+describe('a file with a classic token', () => {
+  const path = '/user-attachments/files/3/app.log'
+  const file = (at = path) => ({ name: 'app.log', reference: `acme/app#42 comment:7 ${double.url}${at}` })
+
+  test.each([path, '/acme/app/files/3/app.log'])('of this private repository is fetched: %s', async (at) => {
+    double.files.set(at, 'GET /login 500')
+    expect(await contentOf(await make(), file(at))).toBe('GET /login 500')
+  })
+
+  test.each([path, '/acme/other/files/3/app.log', '/acme/app/files/3/app.log'])(
+    'of another private repository is not fetched: %s',
+    async (at) => {
+      double.files.set(at, 'a secret')
+      double.filesOf.set(at, 99)
+      await expect(contentOf(await make(), file(at))).rejects.toThrow("isn't a file of this conversation")
+    },
+  )
+
+  test('of any public repository is fetched, without the token', async () => {
+    double.files.set(path, 'public')
+    double.filesOf.set(path, 'public')
+    const platform = await make()
+    double.authorizations.clear()
+    expect(await contentOf(platform, file())).toBe('public')
+    expect([...double.authorizations]).toEqual([''])
+  })
+
+  test('is not fetched if GitHub does not say which repository this is', async () => {
+    double.files.set(path, 'GET /login 500')
+    const platform = await make()
+    double.trouble = (line) => (line === 'GET /repos/acme/app' ? { status: 502 } : undefined)
+    await expect(contentOf(platform, file())).rejects.toThrow("GitHub didn't say which repository this is")
+  })
+
+  test('that GitHub itself answers with, instead of its storage, is not fetched', async () => {
+    const platform = await make()
+    double.trouble = (line) =>
+      line.startsWith(`GET ${path}`) && double.authorizations.has('Bearer ghp_test')
+        ? { status: 200, text: 'whose?' }
+        : undefined
+    double.authorizations.clear()
+    await expect(contentOf(platform, file())).rejects.toThrow("isn't a file of this conversation")
+  })
+})
+
 describe('an image of a private repository', () => {
   const id = '0b2c8d1e-1111-4222-8333-444455556666'
   const path = `/private-user-images/1/2-${id}.png`
@@ -181,6 +226,12 @@ describe('an image of a private repository', () => {
     double.html.set('comment:7', `<p><img src="${double.url}${path}?a=1&amp;jwt=signed" alt="x"></p>`)
     expect(await contentOf(platform, attachment())).toBe('PNG')
   })
+  test('is never fetched with our token, which may see more than this conversation', async () => {
+    const platform = await make()
+    double.files.set(`/user-attachments/assets/${id}`, 'of another repository')
+    double.html.set('comment:7', '<p>nothing</p>')
+    await expect(contentOf(platform, attachment())).rejects.toThrow("doesn't give it to this token")
+  })
   test.each([
     ['of another image', (url: string) => `<img src="${url}/private-user-images/1/2-other.png?jwt=signed">`],
     ['elsewhere', () => `<img src="https://evil.example/2-${id}.png?jwt=signed">`],
@@ -188,7 +239,7 @@ describe('an image of a private repository', () => {
     const platform = await make()
     double.files.set(path, 'PNG').set('/private-user-images/1/2-other.png', 'another one')
     double.html.set('comment:7', html(double.url))
-    await expect(contentOf(platform, attachment())).rejects.toThrow('status 404')
+    await expect(contentOf(platform, attachment())).rejects.toThrow("doesn't give it to this token")
   })
   test('is nothing else than what was uploaded to GitHub', async () => {
     const platform = await make()

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
+import { jpegOf } from '../helpers/images.ts'
 import { progressOf } from '../helpers/progress.ts'
 import { until } from '../helpers/server-process.ts'
 import { makeStory } from './story.ts'
@@ -84,11 +85,11 @@ test('a picture with a mention is worked on, allowed by a button, linked as a dr
   expect(await story.cleanUpLater()).toMatchObject({ outcome: 'done', failed: [] })
   // A chat is its users' own for good: only their command removes its worktree.
   expect(existsSync(path)).toBe(true)
-  telegram.say('@coppice_bot /worktree remove', { chat: group })
+  telegram.say('@coppice_bot /worktree cleanup merged', { chat: group })
   await until('the worktree is gone', async () => !existsSync(path) || undefined, 20_000)
   await until(
     'the chat is told',
-    async () => telegram.said(group.id).find((text) => text.startsWith(`Removed ${branch}`)),
+    async () => telegram.said(group.id).find((text) => text.includes(`removed  ${branch}  merged`)),
     5_000,
   )
   const { store } = story.world.context
@@ -96,8 +97,7 @@ test('a picture with a mention is worked on, allowed by a button, linked as a dr
   expect(points).toMatchObject([{ contents: { environment: { branch } } }])
 })
 
-/** The beginning of a JPEG file, by which it is recognised. */
-const JPEG = Buffer.from('ffd8ffe000104a46494600010100', 'hex')
+const JPEG = jpegOf(640, 480)
 
 describe('a button', () => {
   test('of a stranger does nothing, tells them, and stays for the others', async () => {

@@ -401,7 +401,7 @@ describe('a read-only run', () => {
 describe('attachments', () => {
   const attached = (name: string, mediaType: string, content = 'x'): AgentAttachment => {
     writeIn(box.path(), `files/${name}`, content)
-    return { path: box.path('files', name), name, mediaType, bytes: content.length }
+    return { path: box.path('files', name), name, mediaType, bytes: content.length, longestSide: 100 }
   }
 
   test('are links, and images where the agent takes them, and all are named with their paths', async () => {

@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url'
 import type { AgentCapabilities, ContentBlock } from '@agentclientprotocol/sdk'
 import type { AgentAttachment, AgentRequest } from '../agent.ts'
-import { base64Of, contextOf, isImage } from '../attachments.ts'
+import { base64Of, contextOf, fitsIntoMessage } from '../attachments.ts'
 
 /** A prompt is one message of the protocol, held in memory on both sides. */
 const MAX_IMAGE_BYTES = 5 * 1024 * 1024
@@ -32,7 +32,7 @@ const contextBlock = (context: string, takesResources: boolean): ContentBlock =>
 const blockOf = async (attachment: AgentAttachment, takesImages: boolean): Promise<ContentBlock> => {
   const { path, name, mediaType: mimeType, bytes: size } = attachment
   const uri = pathToFileURL(path).href
-  const data = takesImages && isImage(attachment) ? await base64Of(attachment, MAX_IMAGE_BYTES) : undefined
+  const data = takesImages && fitsIntoMessage(attachment) ? await base64Of(attachment, MAX_IMAGE_BYTES) : undefined
   return data === undefined
     ? { type: 'resource_link', uri, name, mimeType, size }
     : { type: 'image', uri, data, mimeType }

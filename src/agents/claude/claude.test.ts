@@ -189,9 +189,9 @@ describe('the command line', () => {
 
   test('attachments can be read and not edited; images and PDFs are part of the message, others are paths', async () => {
     const files = stage.box.path('files')
-    const attached = (name: string, mediaType: string, bytes = 6) => {
+    const attached = (name: string, mediaType: string, bytes = 6, longestSide = 2_000) => {
       writeIn(files, name, 'pixels')
-      return { path: join(files, name), name, mediaType, bytes }
+      return { path: join(files, name), name, mediaType, bytes, longestSide }
     }
     const attachments = [
       attached('a.png', 'image/png'),
@@ -199,6 +199,8 @@ describe('the command line', () => {
       attached('c.log', 'text/plain'),
       attached('d.svg', 'image/svg+xml'),
       attached('huge.png', 'image/png', 50_000_000),
+      // Would end a session that has more than 20 images.
+      attached('wide.png', 'image/png', 6, 2_001),
     ]
     const request = { rules: write, untrusted: false, attachments, prompt: 'look', context: undefined }
     const args = claudeArguments(request, call)
@@ -249,6 +251,28 @@ test('an agent that waits for an answer is not silent, however long it takes', a
     { ask: () => new Promise((resolve) => setTimeout(() => resolve({ kind: 'denied' }), 1_000)) },
   )
   expect(told).toMatchObject({ outcome: 'done' })
+})
+
+test.each([
+  [
+    'before it has done anything: the session is given up and the message sent in a new one',
+    '',
+    ['session-lost'],
+    'fine',
+  ],
+  [
+    'after it has done something: the run fails, since it would do that again',
+    `echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"I try."}]}}'`,
+    [],
+    'I try.',
+  ],
+])('the model rejects an image of the session %s', async (_when, before, lost, text) => {
+  const rejected = { type: 'result', subtype: 'success', is_error: true, api_error_status: 400, result: 'bad image' }
+  const ends = [before, `echo '${JSON.stringify(rejected)}'`, 'exit 1'].join('; ').replace(/^; /, '')
+  const resumes = `if grep -qx -e --resume '${stage.box.path('args')}'; then ${ends}; fi`
+  const told = await scripted([resumes], {}, { session: 'a-session' })
+  expect(told.text).toBe(text)
+  expect(told.events.filter(({ type }) => type === 'session-lost').map(({ type }) => type)).toEqual(lost)
 })
 
 /** A `claude` that reads its message, does this, and ends when its stdin does. */

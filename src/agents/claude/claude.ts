@@ -5,6 +5,7 @@ import type { Clock, Ids } from '../../domain/clock.ts'
 import type { ClaudePermissionMode, Permissions } from '../../domain/config/agents.ts'
 import type { Agent, AgentAvailability, AgentRequest, AgentResult } from '../agent.ts'
 import { claudeArguments } from './arguments.ts'
+import { claudeInTerminal } from './interactive.ts'
 import { createClaudeControl } from './control.ts'
 import { type ClaudeEnding, createClaudeReader } from './events.ts'
 import { claudeMessage } from './message.ts'
@@ -15,7 +16,7 @@ import { type ProgramEnd, type ProgramRun, runAgentProgram } from '../program.ts
 import { createReply } from '../reply.ts'
 import { resumable } from '../resumable.ts'
 import { notInstalled, TRY_LATER } from '../texts.ts'
-import { remedy, shell } from '../../domain/remedy.ts'
+import { type Remedy, remedy, shell } from '../../domain/remedy.ts'
 
 export type ClaudeAgentOptions = {
   /** A program on PATH, or a path. */
@@ -41,6 +42,8 @@ export const createClaudeAgent = (options: ClaudeAgentOptions): Agent => {
     enforcesReadOnly: true,
     availability: cacheWhenReady(() => availability(installed)),
     run: (request) => resumable(request, (given) => runOnce(options, granted, given)),
+    granted,
+    interactive: (request) => claudeInTerminal(request, { ...options, granted }),
   }
 }
 
@@ -75,7 +78,9 @@ const runOnce = async (
   }
   const end = await runAgentProgram(run, request)
   const ending = reader.ending()
-  if (request.session !== undefined && isUnknownSession(end, ending)) return 'no-such-session'
+  // Every request of a session contains its images, so one that the model rejects would end it for good.
+  const isUnusable = isUnknownSession(end, ending) || (isRejectedFile(ending) && !reader.hasActed())
+  if (request.session !== undefined && isUnusable) return 'no-such-session'
   const text = reply.end()
   const usage = ending === undefined ? {} : { usage: ending.usage }
   if (end.how === 'cancelled') return { outcome: 'cancelled', text, ...usage }
@@ -92,6 +97,10 @@ const jsonLine = (value: object): string => `${JSON.stringify(value)}\n`
 const isUnknownSession = (end: ProgramEnd, ending: ClaudeEnding | undefined): boolean =>
   end.how === 'ended' && end.exitCode !== 0 && /No conversation found/i.test(`${end.stderr}\n${ending?.message ?? ''}`)
 
+/** `Could not process image`, `image exceeds 5 MB maximum`, `The PDF specified is password protected`. */
+const isRejectedFile = (ending: ClaudeEnding | undefined): boolean =>
+  ending?.failed === true && ending.apiStatus === 400 && /\b(?:image|pdf)\b/i.test(ending.message)
+
 const texts = {
   title: 'Claude Code',
   install: 'npm install -g @anthropic-ai/claude-code',
@@ -100,10 +109,16 @@ const texts = {
 
 const LOG_IN = 'Start Claude Code on the server and log in (/login), or set ANTHROPIC_API_KEY.'
 
-const reportedFailure = ({ message: said, apiStatus }: ClaudeEnding): Failure => ({
-  problem: `Claude Code failed: ${asClause(said)}.`,
-  remedy: apiStatus === 401 || apiStatus === 403 || /api key|log ?in/i.test(said) ? LOG_IN : TRY_LATER,
+const reportedFailure = (ending: ClaudeEnding): Failure => ({
+  problem: `Claude Code failed: ${asClause(ending.message)}.`,
+  remedy: remedyFor(ending),
 })
+
+const remedyFor = (ending: ClaudeEnding): Remedy => {
+  if (isRejectedFile(ending)) return 'Send the message again without that image or PDF.'
+  const { apiStatus, message } = ending
+  return apiStatus === 401 || apiStatus === 403 || /api key|log ?in/i.test(message) ? LOG_IN : TRY_LATER
+}
 
 const availability = async (installed: InstalledProgram): Promise<AgentAvailability> => {
   const [version, login] = await Promise.all([

@@ -8,6 +8,8 @@ import type { ToolLine } from '../tool-line.ts'
 export type ClaudeReader = {
   readonly onEvent: (event: ProgramEvent) => void
   readonly toolRunning: () => boolean
+  /** Whether it has written or done anything. */
+  readonly hasActed: () => boolean
   /** How it ended, in its own words; undefined if it reported nothing. */
   readonly ending: () => ClaudeEnding | undefined
 }
@@ -27,6 +29,7 @@ export const createClaudeReader = (
   const tools = new Map<string, ToolLine>()
   const streamed = new Set<string>()
   let hasText = false
+  let hasUsedTool = false
   let ending: ClaudeEnding | undefined
   const addText = (text: string): void => {
     hasText ||= text !== ''
@@ -50,6 +53,7 @@ export const createClaudeReader = (
       const id = textOf(block['id'])
       if (block['type'] !== 'tool_use' || id === undefined) continue
       const line = claudeToolLine(textOf(block['name']) ?? 'a tool', fieldsOf(block['input']), directory)
+      hasUsedTool = true
       tools.set(id, line)
       reply.tool(line.started)
     }
@@ -86,7 +90,7 @@ export const createClaudeReader = (
         if (!ending.failed && !hasText) addText(ending.message)
     }
   }
-  return { onEvent, toolRunning: () => tools.size > 0, ending: () => ending }
+  return { onEvent, toolRunning: () => tools.size > 0, hasActed: () => hasText || hasUsedTool, ending: () => ending }
 }
 
 const endingOf = (event: ProgramEvent): ClaudeEnding => {

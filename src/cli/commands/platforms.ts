@@ -1,7 +1,8 @@
 import { command } from '../../commands/command.ts'
-import { ago, type Cell, printable, table, type View } from '../../commands/views/view.ts'
+import { describeRemedy } from '../../commands/views/remedy.ts'
+import { ago, asProgram, type Cell, printable, table, type View } from '../../commands/views/view.ts'
 import { toAppError } from '../../domain/errors.ts'
-import { anyDescriptor, remoteNames } from '../../platforms/remote.ts'
+import { anyDescriptor, type PlatformSettings, remoteNames, type RemotePlatformName } from '../../platforms/remote.ts'
 import { runningServer } from '../../server/record.ts'
 import { readToken } from '../../server/token-file.ts'
 import type { CliCall } from '../cli-call.ts'
@@ -9,8 +10,8 @@ import { platformSettingsOf } from './platforms-settings.ts'
 
 export type PlatformRow = {
   readonly platform: string
-  /** `not running`: configured, but no server to connect it. */
-  readonly state: 'connected' | 'connecting' | 'disconnected' | 'off' | 'not running' | 'not configured'
+  /** `not running`: configured, but no server to connect it. `incomplete`: a server couldn't either. */
+  readonly state: 'connected' | 'connecting' | 'disconnected' | 'off' | 'not running' | 'incomplete' | 'not configured'
   readonly since: number | undefined
   readonly lastMessageAt: number | undefined
   readonly lastError: string | undefined
@@ -31,9 +32,26 @@ const run = async (call: CliCall): Promise<PlatformsResult> => {
       const configured = anyDescriptor(name).isConfigured(settings[name])
       if (configured && told !== undefined)
         call.notice(`${name} was configured after the server started: restart the server`)
-      return { ...nothing, platform: name, state: configured ? 'not running' : 'not configured' }
+      return { ...nothing, platform: name, ...(configured ? configuredState(name, settings) : notConfigured) }
     })
   return { server: told === undefined ? undefined : server?.url, platforms: [...known.values(), ...others] }
+}
+
+const notConfigured = { state: 'not configured' } as const
+
+/** As the server would say it when it starts. */
+const configuredState = (
+  name: RemotePlatformName,
+  settings: PlatformSettings,
+): Pick<PlatformRow, 'state' | 'lastError'> => {
+  try {
+    anyDescriptor(name).validate(settings[name])
+    return { state: 'not running', lastError: undefined }
+  } catch (error) {
+    const { message, remedy } = toAppError(error)
+    const todo = remedy === undefined ? '' : `; ${describeRemedy(remedy, asProgram)}`
+    return { state: 'incomplete', lastError: `${message}${todo}` }
+  }
 }
 
 const nothing = { since: undefined, lastMessageAt: undefined, lastError: undefined }
@@ -77,6 +95,7 @@ const styles = {
   disconnected: 'red',
   off: 'red',
   'not running': 'yellow',
+  incomplete: 'red',
   'not configured': 'dim',
 } as const satisfies Record<PlatformRow['state'], Cell['style']>
 

@@ -13,6 +13,7 @@ import { basename, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { AppError } from '../../domain/errors.ts'
 import type { MessageAttachment } from '../../domain/message.ts'
+import { gifOf, jpegOf, pngOf, webpOf } from '../../../test/helpers/images.ts'
 import { createLogger } from '../../process/log.ts'
 import { deleteTree } from '../../process/files/delete-tree.ts'
 import { type FetchedAttachments, forgetAttachments } from '../../runs/attachments/directory.ts'
@@ -21,7 +22,7 @@ import type { Delivery } from '../outbox/delivery.ts'
 import { fetchAttachments, MAX_FILE_BYTES } from './fetch.ts'
 import { notFetchedNotice } from './texts.ts'
 
-const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
+const png = pngOf(640, 480)
 const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
 
 let home = ''
@@ -115,7 +116,7 @@ test('names from a sender leave the directory by no means, and hide or overwrite
     'etc_passwd.txt',
     'bashrc.txt',
     'rf.txt',
-    'a_b_c_d.txt',
+    'a_b_cd.txt',
     'A.txt',
     'a-2.txt',
     'file.txt',
@@ -124,6 +125,22 @@ test('names from a sender leave the directory by no means, and hide or overwrite
     'id_.txt',
   ])
   expect(readdirSync(join(home, 'attachments', 'm-1')).toSorted()).toEqual(stored.toSorted())
+})
+
+test.each([
+  ['a line separator', 'a\u2028- /etc/passwd.txt', 'a- /etc/passwd.txt', 'a-__etc_passwd.txt'],
+  ['line breaks and tabs', 'a\n- b\r\n\tc.txt', 'a - b c.txt', 'a_-_b_c.txt'],
+  ['a mark that reverses what follows', 'report\u202etxt.exe.txt', 'reporttxt.exe.txt', 'reporttxt.exe.txt'],
+  ['other direction marks', 'a\u200e\u200f\u061c\u2066\u2069b.txt', 'ab.txt', 'ab.txt'],
+  ['characters without width', 'a\u200b\u2060\ufeff\u00adb.txt', 'ab.txt', 'ab.txt'],
+  ['letters that are blank', '\u2800\u3164\u115f\uffa0.txt', '.txt', 'txt.txt'],
+  ['control characters', 'a\u001b[2Jb\u0000.txt', 'a[2Jb.txt', 'a_2Jb.txt'],
+  ['nothing else', '\u200b\u2028', 'file', 'file.txt'],
+  ['half a character', `a\ud83d.txt`, 'a\ufffd.txt', 'a_.txt'],
+])('a name with %s is shown without it', async (_what, sent, shown, stored) => {
+  const { files, notFetched } = await fetched({ [sent]: 'x', [`x${sent}`]: zip })
+  expect(files.map(({ name, path }) => [name, basename(path)])).toEqual([[shown, stored]])
+  expect(notFetched.map(({ name }) => name.replace('x ', 'x'))).toEqual([shown === 'file' ? 'x' : `x${shown}`])
 })
 
 test('what is not passed on is named with the reason, and the rest is', async () => {
@@ -136,6 +153,25 @@ test('what is not passed on is named with the reason, and the rest is', async ()
   expect(files.map(({ name }) => name)).toEqual(['fine.txt'])
   expect(notFetchedNotice(notFetched)).toBe(
     "Not passed to the agent: `a.zip` (not a PNG, JPEG, GIF or WebP image, text or PDF), `gone.txt` (the app lacks the scope files:read, ***), `odd.txt` (the service didn't provide it).",
+  )
+})
+
+test('an image that a model would reject is not passed on, and neither is one larger than any model takes', async () => {
+  const { files, notFetched } = await fetched({
+    'fine.png': png,
+    'large.webp': webpOf(8_000, 1),
+    'cut.png': png.subarray(0, -1),
+    'cut.jpg': jpegOf(640, 480).subarray(0, -2),
+    'page.gif': Buffer.from('GIF89a<html>not found</html>'),
+    'wide.png': pngOf(8_001, 1),
+    'high.gif': gifOf(1, 8_001),
+  })
+  expect(files.map(({ name, longestSide }) => [name, longestSide])).toEqual([
+    ['fine.png', 640],
+    ['large.webp', 8_000],
+  ])
+  expect(notFetchedNotice(notFetched)).toBe(
+    'Not passed to the agent: `cut.png` (the image is damaged or incomplete), `cut.jpg` (the image is damaged or incomplete), `page.gif` (the image is damaged or incomplete), `wide.png` (larger than 8000 × 8000 pixels), `high.gif` (larger than 8000 × 8000 pixels).',
   )
 })
 
@@ -184,7 +220,7 @@ test('a platform that cannot fetch files says so', async () => {
 })
 
 test('a rerun finds what was fetched, and fetches again what an interrupted attempt left or an agent changed', async () => {
-  const contents = { 'a.txt': 'first', 'b.zip': zip }
+  const contents = { 'a.txt': 'first', 'b.zip': zip, 'c.png': png, 'd.png': png.subarray(0, 60) }
   const first = await fetched(contents)
   expect(await fetched(contents)).toEqual(first)
   expect(asked).toEqual([])
@@ -199,12 +235,12 @@ test('a rerun finds what was fetched, and fetches again what an interrupted atte
   for (const text of forged) {
     writeFileSync(record, text)
     expect(await fetched(contents)).toEqual(first)
-    expect(asked).toEqual(['a.txt', 'b.zip'])
+    expect(asked).toEqual(Object.keys(contents))
   }
   rmSync(file?.path ?? '')
   symlinkSync('/etc/hostname', file?.path ?? '')
   await fetched(contents)
-  expect(asked).toEqual(['a.txt', 'b.zip'])
+  expect(asked).toEqual(Object.keys(contents))
   expect(readFileSync(file?.path ?? '', 'utf8')).toBe('first')
 })
 

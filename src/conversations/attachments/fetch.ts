@@ -4,11 +4,14 @@ import { untilAborted } from '../../domain/until-aborted.ts'
 import {
   type AttachmentDirectory,
   attachmentDirectory,
+  type AttachmentContent,
   type FetchedAttachments,
   type NotFetched,
   type NotFetchedReason,
 } from '../../runs/attachments/directory.ts'
-import { type FileKind, kindOf, mayBeTaken } from '../../runs/attachments/kinds.ts'
+import { shownName } from '../../runs/attachments/file-name.ts'
+import { imageSize } from '../../runs/attachments/images/image-size.ts'
+import { kindOf, mayBeTaken } from '../../runs/attachments/kinds.ts'
 import type { InboxMessage } from '../../store/store.ts'
 import type { ConversationsContext } from '../context.ts'
 import type { Delivery } from '../outbox/delivery.ts'
@@ -17,6 +20,8 @@ import type { Delivery } from '../outbox/delivery.ts'
 export const MAX_FILE_BYTES = 20 * 1024 * 1024
 export const MAX_MESSAGE_BYTES = 50 * 1024 * 1024
 export const MAX_FILES = 10
+/** In pixels. Claude's models reject a request with a larger image, and all later ones of that session. */
+export const MAX_IMAGE_SIDE = 8_000
 const FILE_TIMEOUT_MS = 60_000
 /** Enough to recognise a kind by. */
 const BEGINNING_BYTES = 4_096
@@ -46,7 +51,7 @@ export const fetchAttachments = async (
     // The home can't be written: the next attempt tries again.
     log.warn("attachments couldn't be stored", { id: message.id, error })
     const why = { kind: 'failed', problem: "couldn't be stored on the server" } as const
-    return { files: [], notFetched: wanted.slice(0, MAX_FILES).map(({ name }) => ({ name, why })) }
+    return { files: [], notFetched: wanted.slice(0, MAX_FILES).map(({ name }) => ({ name: shownName(name), why })) }
   }
 }
 
@@ -65,23 +70,21 @@ const fetchAll = async (
   const notFetched: NotFetched[] = []
   let left = MAX_MESSAGE_BYTES
   for (const [n, one] of wanted.entries()) {
-    const name = one.name.slice(0, 200)
+    const name = shownName(one.name)
     const file =
       n < MAX_FILES ? await fetchOne(one, { delivery, signal, redact, left }) : ({ kind: 'too-many' } as const)
     if ('content' in file) {
       left -= file.content.byteLength
-      files.push(directory.add(name, file.content, file.is))
+      files.push(directory.add(name, file))
     } else notFetched.push({ name, why: file })
   }
   return { files, notFetched }
 }
 
-type FetchedFile = { readonly content: Uint8Array; readonly is: FileKind }
-
 const fetchOne = async (
   attachment: MessageAttachment,
   { delivery, signal, redact, left }: Omit<Fetching, 'directory'> & { readonly left: number },
-): Promise<FetchedFile | NotFetchedReason> => {
+): Promise<AttachmentContent | NotFetchedReason> => {
   if (delivery?.fetchAttachment === undefined) return { kind: 'unsupported' }
   if ((attachment.bytes ?? 0) > MAX_FILE_BYTES) return { kind: 'too-large' }
   const limit = AbortSignal.any([signal, AbortSignal.timeout(FILE_TIMEOUT_MS)])
@@ -103,7 +106,7 @@ const read = async (
   attachment: MessageAttachment,
   most: number,
   signal: AbortSignal,
-): Promise<FetchedFile | NotFetchedReason> => {
+): Promise<AttachmentContent | NotFetchedReason> => {
   const chunks: Uint8Array[] = []
   let bytes = 0
   let isChecked = false
@@ -117,6 +120,15 @@ const read = async (
     if (!mayBeTaken(Buffer.concat(chunks).subarray(0, BEGINNING_BYTES))) return { kind: 'kind-not-taken' }
   }
   const content = Buffer.concat(chunks)
+  return checked(content)
+}
+
+const checked = (content: Uint8Array): AttachmentContent | NotFetchedReason => {
   const is = kindOf(content)
-  return is === undefined ? { kind: 'kind-not-taken' } : { content, is }
+  if (is === undefined) return { kind: 'kind-not-taken' }
+  if (!is.mediaType.startsWith('image/')) return { content, is }
+  const size = imageSize(content, is.mediaType)
+  if (size === undefined) return { kind: 'damaged-image' }
+  const longestSide = Math.max(size.width, size.height)
+  return longestSide > MAX_IMAGE_SIDE ? { kind: 'too-many-pixels' } : { content, is, longestSide }
 }

@@ -1,6 +1,6 @@
 import { code, plain } from '../../commands/views/view.ts'
 import type { NotFetched } from '../../runs/attachments/directory.ts'
-import { MAX_FILE_BYTES, MAX_FILES, MAX_MESSAGE_BYTES } from './fetch.ts'
+import { MAX_FILE_BYTES, MAX_FILES, MAX_IMAGE_SIDE, MAX_MESSAGE_BYTES } from './fetch.ts'
 
 /** In the thread. */
 export const notFetchedNotice = (files: readonly NotFetched[]): string =>
@@ -23,6 +23,10 @@ const whyNotFetched = ({ why }: NotFetched): string => {
       return `a message may have at most ${MAX_FILES} files`
     case 'kind-not-taken':
       return 'not a PNG, JPEG, GIF or WebP image, text or PDF'
+    case 'damaged-image':
+      return 'the image is damaged or incomplete'
+    case 'too-many-pixels':
+      return `larger than ${MAX_IMAGE_SIDE} × ${MAX_IMAGE_SIDE} pixels`
     case 'unsupported':
       return "Coppice can't fetch files here"
     case 'failed':

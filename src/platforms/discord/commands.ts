@@ -8,7 +8,7 @@ import {
   type RESTPostAPIApplicationCommandsJSONBody,
 } from 'discord.js'
 import type { CommandRow } from '../../commands/command.ts'
-import { withoutInvisible } from '../visible.ts'
+import { withoutInvisible } from '../../domain/text/visible.ts'
 
 /** Everything after the command's name; chat commands take words, not forms. */
 const ARGUMENTS = 'arguments'

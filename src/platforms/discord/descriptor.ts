@@ -1,8 +1,8 @@
-import type { PlatformDescriptor } from '../descriptor.ts'
+import { isAnySet, type PlatformDescriptor } from '../descriptor.ts'
 import { checkDiscord } from './check.ts'
 import { threadIdOf } from './conversation-id.ts'
 import { usedPermissions } from './permissions.ts'
-import { discordSettings } from './settings.ts'
+import { discordSettings, usableSettings } from './settings.ts'
 
 export const discord: PlatformDescriptor<typeof discordSettings> = {
   settings: discordSettings,
@@ -18,7 +18,8 @@ export const discord: PlatformDescriptor<typeof discordSettings> = {
     ],
   },
   capabilities: { reach: 'server', persistent: false, threadIdOf },
-  isConfigured: ({ botToken }) => botToken !== undefined,
+  isConfigured: ({ botToken, allowedUsers }) => isAnySet(botToken, allowedUsers),
+  validate: usableSettings,
   check: checkDiscord,
   create: async (settings, parts) => (await import('./platform.ts')).createDiscordPlatform(settings, parts),
 }

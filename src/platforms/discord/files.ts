@@ -2,7 +2,7 @@ import type { APIAttachment } from 'discord.js'
 import { AppError } from '../../domain/errors.ts'
 import type { MessageAttachment } from '../../domain/message.ts'
 import { fetchFile } from '../fetch-file.ts'
-import { withoutInvisible } from '../visible.ts'
+import { withoutInvisible } from '../../domain/text/visible.ts'
 import type { DiscordApi } from './client.ts'
 import { deliveryError } from './errors.ts'
 

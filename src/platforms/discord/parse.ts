@@ -1,5 +1,5 @@
 import { type APIAttachment, type APIMessage, ChannelType, MessageType } from 'discord.js'
-import { withoutInvisible } from '../visible.ts'
+import { withoutInvisible } from '../../domain/text/visible.ts'
 import { conversationIdOf } from './conversation-id.ts'
 import { mentions, withNames, withoutLeadingMention } from './text.ts'
 

@@ -1,7 +1,7 @@
-import type { PlatformDescriptor } from '../descriptor.ts'
+import { isAnySet, type PlatformDescriptor } from '../descriptor.ts'
 import { checkGithub } from './check.ts'
 import { numberOf } from './conversation-id.ts'
-import { githubSettings } from './settings.ts'
+import { githubSettings, usableSettings } from './settings.ts'
 
 export const github: PlatformDescriptor<typeof githubSettings> = {
   settings: githubSettings,
@@ -19,8 +19,10 @@ export const github: PlatformDescriptor<typeof githubSettings> = {
     ],
   },
   capabilities: { reach: 'repository', persistent: false, numberOf },
-  /** `GITHUB_TOKEN` alone is for private remotes and doesn't mean a bot. */
-  isConfigured: ({ webhookSecret, bot }) => webhookSecret !== undefined || bot !== undefined,
+  /** Credentials alone are for git and pull requests, and don't mean a bot. */
+  isConfigured: ({ webhookSecret, bot, allowedUsers, cloneUnknown }) =>
+    isAnySet(webhookSecret, bot, allowedUsers, cloneUnknown),
+  validate: usableSettings,
   check: checkGithub,
   create: async (settings, parts) => (await import('./platform.ts')).createGithubPlatform(settings, parts),
 }

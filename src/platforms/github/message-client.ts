@@ -10,6 +10,8 @@ export type MessageClient = {
   readonly react: (thread: Thread, message: MessageRef) => Promise<void>
   /** The message as the page shows it. Its images have addresses that are signed for a few minutes. */
   readonly html: (thread: Thread, message: MessageRef) => Promise<string>
+  /** The ID of a conversation's repository. */
+  readonly repositoryId: (thread: Thread) => Promise<number>
 }
 
 export const createMessageClient = ({ octokits, unpaced }: ClientParts): MessageClient => ({
@@ -43,6 +45,10 @@ export const createMessageClient = ({ octokits, unpaced }: ClientParts): Message
       'review-comment': () => rest.pulls.getReviewComment({ ...asked, comment_id: id }),
     }[kind]()
     return rendered.parse(data).body_html ?? ''
+  },
+  repositoryId: async ({ owner, repo }) => {
+    const { rest } = await unpaced.of({ owner, repo })
+    return (await rest.repos.get({ owner, repo })).data.id
   },
 })
 

@@ -5,7 +5,7 @@ import { AppError } from '../../domain/errors.ts'
 import type { Logger } from '../../process/log.ts'
 import type { PlatformParts } from '../descriptor.ts'
 import { repositoryOf, type Thread } from './conversation-id.ts'
-import type { GithubSettings } from './settings.ts'
+import { credentialsOf, type GithubSettings } from './settings.ts'
 
 export type Identity =
   | { readonly kind: 'user'; readonly id: number; readonly login: string }
@@ -29,22 +29,13 @@ export type OctokitOptions = Pick<PlatformParts, 'log' | 'clock' | 'secrets'> & 
 }
 
 export const createOctokits = (settings: GithubSettings, options: OctokitOptions): Octokits => {
-  const { token, appId, privateKey } = settings
+  const credentials = credentialsOf(settings)
   const send = withTimeout(options.timeoutMs)
-  if (appId !== undefined && privateKey !== undefined) {
+  if ('appId' in credentials) {
     const defaults = defaultsOf(settings.apiUrl, options, redactingTokens(send, options))
-    return ofApp(defaults, appId, privateKey, options)
+    return ofApp(defaults, credentials.appId, credentials.privateKey, options)
   }
-  if (appId !== undefined || privateKey !== undefined) {
-    throw new AppError('config-invalid', 'the GitHub App needs both its ID and its private key', {
-      remedy: 'set both GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, or use GITHUB_TOKEN',
-    })
-  }
-  if (token === undefined) {
-    throw new AppError('config-invalid', 'no GitHub credentials configured', {
-      remedy: 'set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY',
-    })
-  }
+  const { token } = credentials
   const Configured = Octokit.defaults(defaultsOf(settings.apiUrl, options, send))
   const octokit = new Configured({ auth: token })
   return {

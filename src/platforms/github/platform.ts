@@ -26,7 +26,7 @@ import { replyKey } from './reply-place.ts'
 import { githubReplies } from './reply-port.ts'
 import { createReviewClient } from './reviews/client.ts'
 import { readDelivery } from './delivery.ts'
-import type { GithubSettings } from './settings.ts'
+import { type GithubSettings, usableSettings } from './settings.ts'
 import { createConnectionStatus } from './connection-status.ts'
 
 export type GithubOptions = {
@@ -42,12 +42,7 @@ export const createGithubPlatform = async (
   { log, clock, secrets, memory }: PlatformParts,
   { timeoutMs = 15_000, paced = true, previewEveryMs = 15_000 }: GithubOptions = {},
 ): Promise<Platform> => {
-  const secret = settings.webhookSecret
-  if (secret === undefined) {
-    throw new AppError('config-invalid', 'no GitHub webhook secret configured', {
-      remedy: "set GITHUB_WEBHOOK_SECRET to the webhook's secret",
-    })
-  }
+  const { webhookSecret: secret } = usableSettings(settings)
   const webhooks = new Webhooks({ secret })
   const connection = createConnectionStatus(clock)
   const sdk = { log, clock, secrets, timeoutMs }

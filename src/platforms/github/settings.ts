@@ -1,3 +1,4 @@
+import { AppError } from '../../domain/errors.ts'
 import * as rule from '../../domain/config/rules.ts'
 import type { SettingTable, ValuesOf } from '../descriptor.ts'
 import { flag, privateKey, secret, url, userIds } from '../setting-rules.ts'
@@ -39,3 +40,31 @@ export const isApp = ({ appId, privateKey }: GithubSettings): boolean => appId !
 
 /** Enough to ask GitHub something, with or without a bot. */
 export const hasCredentials = (settings: GithubSettings): boolean => settings.token !== undefined || isApp(settings)
+
+/** Throws an error that names the first missing setting. */
+export const usableSettings = (settings: GithubSettings): { readonly webhookSecret: string } => {
+  const { webhookSecret } = settings
+  if (webhookSecret === undefined) {
+    throw new AppError('config-invalid', 'no GitHub webhook secret configured', {
+      remedy: "set GITHUB_WEBHOOK_SECRET to the webhook's secret",
+    })
+  }
+  credentialsOf(settings)
+  return { webhookSecret }
+}
+
+export type GithubCredentials = { readonly appId: string; readonly privateKey: string } | { readonly token: string }
+
+/** The app's, if there is one. Throws an error that names what is missing. */
+export const credentialsOf = ({ token, appId, privateKey }: GithubSettings): GithubCredentials => {
+  if (appId !== undefined && privateKey !== undefined) return { appId, privateKey }
+  if (appId !== undefined || privateKey !== undefined) {
+    throw new AppError('config-invalid', 'the GitHub App needs both its ID and its private key', {
+      remedy: 'set both GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, or use GITHUB_TOKEN',
+    })
+  }
+  if (token !== undefined) return { token }
+  throw new AppError('config-invalid', 'no GitHub credentials configured', {
+    remedy: 'set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY',
+  })
+}

@@ -1,6 +1,6 @@
-import type { PlatformDescriptor } from '../descriptor.ts'
+import { isAnySet, type PlatformDescriptor } from '../descriptor.ts'
 import { checkSlack } from './check.ts'
-import { slackSettings } from './settings.ts'
+import { slackSettings, usableSettings } from './settings.ts'
 import { slackEvents, slackManifest, slackScopes } from './setup.ts'
 
 export const slack: PlatformDescriptor<typeof slackSettings> = {
@@ -19,7 +19,9 @@ export const slack: PlatformDescriptor<typeof slackSettings> = {
     paste: { what: 'manifest', text: JSON.stringify(slackManifest, undefined, 2) },
   },
   capabilities: { reach: 'server', persistent: false },
-  isConfigured: ({ botToken, appToken }) => botToken !== undefined || appToken !== undefined,
+  isConfigured: ({ botToken, appToken, signingSecret, allowedUsers }) =>
+    isAnySet(botToken, appToken, signingSecret, allowedUsers),
+  validate: usableSettings,
   check: checkSlack,
   create: async (settings, parts) => (await import('./platform.ts')).createSlackPlatform(settings, parts),
 }

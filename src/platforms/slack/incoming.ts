@@ -18,7 +18,7 @@ import {
   type SlackSelf,
   threadOf,
 } from './message/parse.ts'
-import { withoutInvisible } from '../visible.ts'
+import { withoutInvisible } from '../../domain/text/visible.ts'
 import { forwardedContext, readThread, threadContext } from './thread.ts'
 
 export type IncomingParts = {

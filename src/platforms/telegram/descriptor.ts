@@ -1,6 +1,6 @@
-import type { PlatformDescriptor } from '../descriptor.ts'
+import { isAnySet, type PlatformDescriptor } from '../descriptor.ts'
 import { checkTelegram } from './check.ts'
-import { telegramSettings } from './settings.ts'
+import { telegramSettings, usableSettings } from './settings.ts'
 
 export const telegram: PlatformDescriptor<typeof telegramSettings> = {
   settings: telegramSettings,
@@ -16,7 +16,9 @@ export const telegram: PlatformDescriptor<typeof telegramSettings> = {
     ],
   },
   capabilities: { reach: 'server', persistent: true },
-  isConfigured: ({ botToken }) => botToken !== undefined,
+  isConfigured: ({ botToken, allowedUsers, webhookUrl, webhookSecret }) =>
+    isAnySet(botToken, allowedUsers, webhookUrl, webhookSecret),
+  validate: usableSettings,
   check: checkTelegram,
   create: async (settings, parts) => (await import('./platform.ts')).createTelegramPlatform(settings, parts),
 }

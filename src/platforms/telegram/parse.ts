@@ -1,6 +1,6 @@
 import type { MessageAttachment } from '../../domain/message.ts'
 import type { PlatformMessage } from '../platform.ts'
-import { withoutInvisible } from '../visible.ts'
+import { withoutInvisible } from '../../domain/text/visible.ts'
 import { conversationIdOf } from './conversation-id.ts'
 import type { TelegramEntity, TelegramMessage, TelegramPress, TelegramWords } from './payload.ts'
 

@@ -22,19 +22,34 @@ export type FetchedAttachments = {
 
 export type NotFetched = { readonly name: string; readonly why: NotFetchedReason }
 
-const reasonKinds = ['too-large', 'message-too-large', 'too-many', 'kind-not-taken', 'unsupported'] as const
+const reasonKinds = [
+  'too-large',
+  'message-too-large',
+  'too-many',
+  'kind-not-taken',
+  'damaged-image',
+  'too-many-pixels',
+  'unsupported',
+] as const
 
 export type NotFetchedReason =
   | { readonly kind: (typeof reasonKinds)[number] }
   /** The service or the network said no; in one clause, redacted. */
   | { readonly kind: 'failed'; readonly problem: string }
 
+export type AttachmentContent = {
+  readonly content: Uint8Array
+  readonly is: FileKind
+  /** Of an image, in pixels. */
+  readonly longestSide?: number
+}
+
 export type AttachmentDirectory = {
   /** What was fetched for the message before; undefined: nothing yet, or not completely. */
   load(): Promise<FetchedAttachments | undefined>
   /** Deletes what an interrupted attempt left. */
   clear(): Promise<void>
-  add(name: string, content: Uint8Array, kind: FileKind): AgentAttachment
+  add(name: string, file: AttachmentContent): AgentAttachment
   /** Records that everything was fetched or refused. */
   complete(fetched: FetchedAttachments): void
 }
@@ -54,11 +69,12 @@ export const attachmentDirectory = (home: string, messageId: string): Attachment
       rmSync(record, { force: true })
       await deleteTree(directory)
     },
-    add: (name, content, kind) => {
+    add: (name, { content, is, longestSide }) => {
       mkdirSync(directory, { recursive: true, mode: 0o700 })
-      const path = join(directory, fileNameFor(name, kind, taken))
+      const path = join(directory, fileNameFor(name, is, taken))
       writeNewFileSync(path, content, { mode: 0o600 })
-      return { path, name, mediaType: kind.mediaType, bytes: content.byteLength }
+      const { byteLength: bytes } = content
+      return { path, name, mediaType: is.mediaType, bytes, ...(longestSide !== undefined && { longestSide }) }
     },
     complete: (fetched) => {
       mkdirSync(all, { recursive: true, mode: 0o700 })
@@ -106,11 +122,12 @@ const recorded = (text: string, directory: string): FetchedAttachments | undefin
 
 type Fields = Readonly<Record<string, unknown>>
 
-const fileOf = ({ path, name, mediaType, bytes }: Fields): AgentAttachment => ({
+const fileOf = ({ path, name, mediaType, bytes, longestSide }: Fields): AgentAttachment => ({
   path: String(path),
   name: shortText(name),
   mediaType: shortText(mediaType),
   bytes: Number(bytes),
+  ...(longestSide !== undefined && { longestSide: Number(longestSide) }),
 })
 
 const notFetchedOf = ({ name, why }: Fields): NotFetched => {

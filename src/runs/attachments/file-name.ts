@@ -1,5 +1,17 @@
 import { trimEndOf } from '../../domain/text/trim-end.ts'
+import { withoutInvisible } from '../../domain/text/visible.ts'
 import { binaryExtensions, type FileKind } from './kinds.ts'
+
+/**
+ * A sender's name as it is shown: on one line, without characters that hide a part of it or change its order
+ * (`report\u202efdp.exe` looks like `reportexe.pdf`).
+ */
+export const shownName = (sent: string): string =>
+  withoutInvisible(sent.slice(0, 1_000))
+    .replaceAll(/[\s\u2800]+/g, ' ')
+    .trim()
+    .slice(0, 200)
+    .toWellFormed() || 'file'
 
 /** In bytes, of which a file system takes 255; a number and an extension may be added. */
 const LONGEST = 100

@@ -17,6 +17,42 @@ test('without anything configured it says so, and where to begin', async () => {
   expect(out).toContain('coppice platforms setup <name>')
 })
 
+test.each([
+  ['slack', 'botToken: xoxb-1', 'no Slack connection configured; set SLACK_APP_TOKEN for Socket Mode, or SLACK_'],
+  ['slack', 'appToken: xapp-1', 'no Slack bot token configured; set SLACK_BOT_TOKEN to'],
+  ['slack', 'signingSecret: abc', 'no Slack bot token configured; set SLACK_BOT_TOKEN to'],
+  ['slack', 'botToken: xoxb-1, appToken: xapp-1', 'no allowed users configured; list their user IDs'],
+  ['discord', 'botToken: a.b.c', 'no allowed users configured; list their user IDs in DISCORD_ALLOWED_USERS'],
+  ['discord', "allowedUsers: ['80351110224678912']", 'no bot token configured; set DISCORD_BOT_TOKEN to'],
+  ['telegram', "botToken: '1:a'", 'no allowed users configured; list their numeric user IDs'],
+  ['telegram', 'allowedUsers: [1]', 'no Telegram bot token configured; write /token'],
+  [
+    'telegram',
+    "botToken: '1:a', allowedUsers: [1], webhookUrl: 'https://x.test'",
+    'the Telegram webhook has no secret;',
+  ],
+  ['github', 'bot: coppice, token: ghp_x', 'no GitHub webhook secret configured; set GITHUB_WEBHOOK_SECRET to'],
+  ['github', 'webhookSecret: abc', 'no GitHub credentials configured; set GITHUB_TOKEN, or'],
+  ['github', 'webhookSecret: abc, appId: 1', 'the GitHub App needs both its ID and its private key; set both'],
+])('without a server, %s with only { %s } says what is missing', async (name, settings, missing) => {
+  await using world = makeServerWorld()
+  writeFileSync(join(world.home, 'config.yaml'), `platforms: { ${name}: { ${settings} } }\n`, { mode: 0o600 })
+  const shown = await world.json<{ platforms: Record<string, unknown>[] }>(world.box.root, 'platforms')
+  expect(shown.platforms.find(({ platform }) => platform === name)).toMatchObject({
+    state: 'incomplete',
+    lastError: expect.stringContaining(missing) as string,
+  })
+})
+
+test("without a server, what is complete is not running; GitHub's token alone is for git", async () => {
+  await using world = makeServerWorld()
+  const slack = 'slack: { botToken: xoxb-1, appToken: xapp-1, allowedUsers: [U1] }'
+  writeFileSync(join(world.home, 'config.yaml'), `platforms: { ${slack}, github: { token: ghp_x } }\n`, { mode: 0o600 })
+  const { out } = await world.cli(world.box.root, 'platforms')
+  expect(out).toMatch(/^slack\s+not running$/m)
+  expect(out).toMatch(/^github\s+not configured$/m)
+})
+
 test.each(platforms)('setup %s needs no terminal: it prints the way, what is missing, and fails', async (name) => {
   await using world = makeServerWorld()
   const { code, out } = await world.cli(world.box.root, 'platforms', 'setup', name)

@@ -1,4 +1,4 @@
-import { withoutInvisible } from '../../visible.ts'
+import { withoutInvisible } from '../../../domain/text/visible.ts'
 import { segmentsOf } from './segments.ts'
 
 /** The issues that a pull request closes, by GitHub's own keywords: `Fixes #42`, `closes: acme/app#42`, a URL. */

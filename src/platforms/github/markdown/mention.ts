@@ -1,5 +1,5 @@
 import { trimEndOf } from '../../../domain/text/trim-end.ts'
-import { withoutInvisible } from '../../visible.ts'
+import { withoutInvisible } from '../../../domain/text/visible.ts'
 import { segmentsOf } from './segments.ts'
 
 /**

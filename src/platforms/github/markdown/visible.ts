@@ -1,4 +1,4 @@
-import { withoutInvisible } from '../../visible.ts'
+import { withoutInvisible } from '../../../domain/text/visible.ts'
 import { segmentsOf } from './segments.ts'
 
 /** What a person sees on GitHub, where instructions have also been hidden in HTML comments. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { cutStart, oneLine, quoted } from '../quoted-text.ts'
-import { withoutInvisible } from '../../visible.ts'
+import { withoutInvisible } from '../../../domain/text/visible.ts'
 
 /** What a review comment is about. */
 export type CodeLocation = {

@@ -1,5 +1,5 @@
 import type { MessageAttachment } from '../../../domain/message.ts'
-import { withoutInvisible } from '../../visible.ts'
+import { withoutInvisible } from '../../../domain/text/visible.ts'
 import { type Fields, isId, listOf, textIn } from './record.ts'
 
 export type MessageFiles = {

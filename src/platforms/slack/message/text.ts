@@ -1,4 +1,4 @@
-import { withoutInvisible } from '../../visible.ts'
+import { withoutInvisible } from '../../../domain/text/visible.ts'
 
 /**
  * The text as its author saw it: Slack escapes `&`, `<` and `>`, and puts mentions and links in angle brackets.

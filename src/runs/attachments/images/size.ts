@@ -1,0 +1,2 @@
+/** In pixels. */
+export type ImageSize = { readonly width: number; readonly height: number }
