@@ -118,7 +118,8 @@ export const readWorktreeLinkSync = (path: string): string | undefined => {
   const dotGit = join(path, '.git')
   if (unlessMissingSync(() => statSync(dotGit))?.isFile() !== true) return undefined
   const target = linkedGitDirectory(readLine(dotGit))
-  return target === undefined ? undefined : unlessMissingSync(() => realpathSync(resolve(path, target)))
+  // Not Node's own, which asks about every directory on the way.
+  return target === undefined ? undefined : unlessMissingSync(() => realpathSync.native(resolve(path, target)))
 }
 
 /** The worktree (or main checkout) that uses the branch: git refuses to check it out elsewhere. */

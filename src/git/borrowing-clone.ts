@@ -1,9 +1,8 @@
-import { lstatSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { type BranchName, type Sha, toRepoPath } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { unlessMissing, unlessMissingSync } from '../domain/missing.ts'
+import { unlessMissing } from '../domain/missing.ts'
 import { shellWord } from '../domain/text/shell-word.ts'
 import { copyUntrusted, readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { replaceFileSync } from '../process/files/replace-file.ts'
@@ -17,6 +16,7 @@ import type { Setting } from './neutral.ts'
 import { copyObjects } from './own-objects.ts'
 import { updateRefs } from './refs.ts'
 import { remedy, shell } from '../domain/remedy.ts'
+import { lstatIfThere } from '../process/files/lstat-if-there.ts'
 
 /** The checkout of a clone whose git directory is `.git`. */
 export const cloneAt = (path: string): Tree => {
@@ -175,8 +175,7 @@ const assertConnected = async (
   })
 }
 
-const isShallow = ({ commonDir }: Repo): boolean =>
-  unlessMissingSync(() => lstatSync(join(commonDir, 'shallow'))) !== undefined
+const isShallow = ({ commonDir }: Repo): boolean => lstatIfThere(join(commonDir, 'shallow')) !== undefined
 
 /** The clone's history is cut where the lender's isn't, as after `git fetch --depth=1`. */
 export const hasShorterHistory = (clone: Repo, lender: Repo): boolean => {

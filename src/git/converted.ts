@@ -1,5 +1,3 @@
-import { lstatSync } from 'node:fs'
-import { unlessMissingSync } from '../domain/missing.ts'
 import { type Sha, toSha } from '../domain/names.ts'
 import { toRaw } from '../domain/text/raw-path.ts'
 import { createTimeSlice } from '../process/time-slice.ts'
@@ -8,6 +6,7 @@ import { isRepositoryScope } from './config-entries.ts'
 import type { Git, Tree } from './door.ts'
 import type { FileOnDisk } from './index-scan.ts'
 import { joinTreePath, splitNul } from './tree-path.ts'
+import { lstatIfThere } from '../process/files/lstat-if-there.ts'
 
 export type ConvertedFile = Omit<FileOnDisk, 'isYoung'>
 
@@ -45,7 +44,7 @@ const listFiles = async (git: Git, tree: Tree, index: PrivateIndex = {}): Promis
     const tab = record.indexOf(0x09)
     const [mode = '', sha = '', stage = ''] = record.toString('latin1', 0, tab).split(' ')
     const bytes = record.subarray(tab + 1)
-    const stat = unlessMissingSync(() => lstatSync(joinTreePath(tree.path, { bytes })))
+    const stat = lstatIfThere(joinTreePath(tree.path, { bytes }))
     if (stage === '0' && stat?.isFile() === true)
       found.push({ bytes, mode: Number.parseInt(mode, 8), sha, size: stat.size })
   }

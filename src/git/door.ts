@@ -34,6 +34,7 @@ import { gitFailure, withLoginProblem } from './failure.ts'
 import { createLook } from './look.ts'
 import type { Setting } from './neutral.ts'
 import type { CallOptions, GitRequest, GitResult, Repo, Tree } from './request.ts'
+import { createShare } from './share.ts'
 import { defaultPatienceMs, watchedWhileSlow } from './slow.ts'
 import { timeLimitOf } from './time-limits.ts'
 
@@ -157,38 +158,44 @@ export const createGit = (options: GitOptions): Git => {
     return login
   }
 
+  const share = createShare()
+  const run = async (request: GitRequest): Promise<GitResult> => {
+    throwIfAborted(request)
+    const entries = await config(request.at, request.operation.startsWith('submodule'))
+    const login = await loginFor(request)
+    const token = login !== undefined && 'secret' in login ? login : undefined
+    const settings = [
+      ...settingsFor(env, entries),
+      ...(await caseSettings('path' in request.at ? request.at.path : undefined)),
+      ...(request.durable === true ? durable : []),
+      ...(request.settings ?? []),
+      ...(token?.shortLived === true ? withoutHelpers(token.host) : []),
+    ]
+    const anonymous = request.anonymous === true
+    const environment = {
+      ...childEnvironment(env, entries),
+      ...settingsEnvironment(anonymous ? anonymousSettings(env, entries, settings) : settings),
+      ...(request.locks === true ? { GIT_OPTIONAL_LOCKS: '1' } : {}),
+      ...(request.indexFile === undefined ? {} : { GIT_INDEX_FILE: request.indexFile }),
+      ...(anonymous ? anonymousEnvironment : {}),
+      ...request.identity,
+    }
+    if (login !== undefined && 'problem' in login) return start(request, environment, { loginProblem: login.problem })
+    if (token === undefined) return start(request, environment)
+    const { home } = options
+    const next = lastValue(entries.filter(isUserScope), 'core.askpass')
+    return withAskpass({ home, token, next }, (asking) => start(request, { ...environment, ...asking }))
+  }
+
   return {
     home: options.home,
     spawned: () => started,
     running,
     config: (at) => config(at),
-    run: async (request) => {
-      throwIfAborted(request)
-      const entries = await config(request.at, request.operation.startsWith('submodule'))
-      const login = await loginFor(request)
-      const token = login !== undefined && 'secret' in login ? login : undefined
-      const settings = [
-        ...settingsFor(env, entries),
-        ...(await caseSettings('path' in request.at ? request.at.path : undefined)),
-        ...(request.durable === true ? durable : []),
-        ...(request.settings ?? []),
-        ...(token?.shortLived === true ? withoutHelpers(token.host) : []),
-      ]
-      const anonymous = request.anonymous === true
-      const environment = {
-        ...childEnvironment(env, entries),
-        ...settingsEnvironment(anonymous ? anonymousSettings(env, entries, settings) : settings),
-        ...(request.locks === true ? { GIT_OPTIONAL_LOCKS: '1' } : {}),
-        ...(request.indexFile === undefined ? {} : { GIT_INDEX_FILE: request.indexFile }),
-        ...(anonymous ? anonymousEnvironment : {}),
-        ...request.identity,
-      }
-      if (login !== undefined && 'problem' in login) return start(request, environment, { loginProblem: login.problem })
-      if (token === undefined) return start(request, environment)
-      const { home } = options
-      const next = lastValue(entries.filter(isUserScope), 'core.askpass')
-      return withAskpass({ home, token, next }, (asking) => start(request, { ...environment, ...asking }))
-    },
+    run: (request) =>
+      request.shared === true && request.signal === undefined
+        ? share(JSON.stringify([request.at, request.args]), () => run(request))
+        : run(request),
   }
 }
 

@@ -1,12 +1,12 @@
-import { lstatSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
-import { unlessMissing, unlessMissingSync } from '../domain/missing.ts'
+import { unlessMissing } from '../domain/missing.ts'
 import type { Sha } from '../domain/names.ts'
 import { openUntrusted, readUntrustedText } from '../process/files/read-untrusted.ts'
 import { syncPath } from '../process/files/sync-path.ts'
 import type { CallOptions, Git, Repo, Tree } from './door.ts'
+import { lstatIfThere } from '../process/files/lstat-if-there.ts'
 
 /*
  * A repository made with `git clone --shared` borrows objects from another one. Git writes no object that the lender
@@ -14,7 +14,7 @@ import type { CallOptions, Git, Repo, Tree } from './door.ts'
  */
 
 export const borrowsObjects = ({ commonDir }: Repo): boolean =>
-  unlessMissingSync(() => lstatSync(join(commonDir, 'objects/info/alternates'))) !== undefined
+  lstatIfThere(join(commonDir, 'objects/info/alternates')) !== undefined
 
 export type OwnObjects = {
   /** Keep everything it reaches, unless `except` reaches it too. */

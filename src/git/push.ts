@@ -4,9 +4,16 @@ import type { Rejection } from '../domain/forge/publishing.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 import { meaningfulLine } from './failure.ts'
 import type { Setting } from './neutral.ts'
-import { pushAddressOf } from './remote.ts'
+import type { Address } from './remote.ts'
 
-export type Push = { readonly remote: string; readonly commit: Sha; readonly branch: string }
+export type Push = {
+  /** The one that was checked. Asking for it again could give another: the configuration can change at any time. */
+  readonly address: Address
+  /** Its name, for messages. */
+  readonly remote: string
+  readonly commit: Sha
+  readonly branch: string
+}
 
 export type Pushed =
   | { readonly outcome: 'pushed'; readonly change: 'new' | 'updated' | 'none' }
@@ -32,10 +39,9 @@ const settings: readonly Setting[] = [
 export const pushCommit = async (
   git: Git,
   repo: Repo,
-  { remote, commit, branch }: Push,
+  { address, remote, commit, branch }: Push,
   { signal }: CallOptions = {},
 ): Promise<Pushed> => {
-  const address = await pushAddressOf(git, repo, remote)
   const refspec = `${commit}:refs/heads/${branch}`
   try {
     const { exitCode, stdout, stderr } = await git.run({

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { maxLineBytes } from '../domain/git-link.ts'
 import { isSha, type Sha } from '../domain/names.ts'
+import { lstatIfThere } from '../process/files/lstat-if-there.ts'
 import { readUntrustedText } from '../process/files/read-untrusted.ts'
 import { maxPackedRefsBytes } from './file-limits.ts'
 
@@ -15,6 +16,19 @@ export const readRefFile = async (commonDir: string, ref: string): Promise<Sha |
   const line = packed?.split('\n').find((one) => one.endsWith(` ${ref}`))
   const sha = line?.slice(0, line.indexOf(' ')) ?? ''
   return isSha(sha) ? sha : undefined
+}
+
+/** Whether git's ordinary ref files prove that there is no such ref. False if they can't, or if there is one. */
+export const isAbsentRef = async (commonDir: string, ref: string): Promise<boolean> => {
+  try {
+    // Git writes `packed-refs` before it deletes the loose file, so look at that one last.
+    const others = [join(commonDir, 'reftable'), join(commonDir, ref)]
+    if (others.some((path) => lstatIfThere(path) !== undefined)) return false
+    const packed = await readUntrustedText(join(commonDir, 'packed-refs'), { maxBytes: maxPackedRefsBytes })
+    return packed === undefined || !packed.split('\n').some((line) => line.endsWith(` ${ref}`))
+  } catch {
+    return false
+  }
 }
 
 const textOf = (path: string, maxBytes: number): Promise<string | undefined> =>

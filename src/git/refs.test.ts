@@ -1,8 +1,9 @@
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../test/helpers/repo.ts'
 import { toBranchName, toSha } from '../domain/names.ts'
+import { isAbsentRef } from './ref-file.ts'
 import { listRefs, readSymbolicRef, resolveCommit, setHeadBranch, updateRefs } from './refs.ts'
 
 let box: Sandbox
@@ -28,6 +29,33 @@ describe('listing refs', () => {
 
   it('tells none where there are none', async () => {
     expect(await listRefs(box.git(), box.repo(), ['refs/coppice'])).toEqual([])
+  })
+})
+
+describe('an absent ref', () => {
+  it('is proven by the files of git alone, and never in place of one that is there', async () => {
+    const repo = box.repo()
+    for (const branch of ['loose', 'packed', 'folder/inner']) repo.git('branch', branch)
+    repo.git('pack-refs', '--all')
+    repo.git('branch', 'later')
+    repo.git('symbolic-ref', 'refs/heads/link', 'refs/heads/packed')
+    const isAbsent = (name: string) => isAbsentRef(repo.commonDir, `refs/heads/${name}`)
+    for (const there of ['loose', 'packed', 'folder/inner', 'later', 'link', 'main']) {
+      expect([there, await isAbsent(there)]).toEqual([there, false])
+    }
+    // The end of another name isn't this one.
+    for (const absent of ['none', 'acked', 'inner']) expect([absent, await isAbsent(absent)]).toEqual([absent, true])
+    // Empty, or the start of other names: only git can say.
+    mkdirSync(join(repo.commonDir, 'refs', 'heads', 'empty'))
+    expect(await isAbsent('empty')).toBe(false)
+    // Another way of storing refs, or a file that can't be read.
+    rmSync(join(repo.commonDir, 'packed-refs'))
+    mkdirSync(join(repo.commonDir, 'packed-refs'))
+    expect(await isAbsent('none')).toBe(false)
+    rmSync(join(repo.commonDir, 'packed-refs'), { recursive: true })
+    expect(await isAbsent('none')).toBe(true)
+    mkdirSync(join(repo.commonDir, 'reftable'))
+    expect(await isAbsent('none')).toBe(false)
   })
 })
 

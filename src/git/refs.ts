@@ -35,7 +35,8 @@ export const listRefs = async (
   { signal }: CallOptions = {},
 ): Promise<Ref[]> => {
   const args = ['for-each-ref', `--format=${refFormat.format}`, '--end-of-options', ...patterns]
-  const { stdout } = await git.run({ operation: 'for-each-ref', at: repo, args, ...(signal && { signal }) })
+  const request = { operation: 'for-each-ref', at: repo, args, shared: true, ...(signal && { signal }) } as const
+  const { stdout } = await git.run(request)
   return refFormat.parse(stdout).map(({ name, sha, date, target }) => ({
     name,
     sha: toSha(sha),

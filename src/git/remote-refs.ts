@@ -3,7 +3,7 @@ import { isSha, type Sha } from '../domain/names.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 import { meaningfulLine } from './failure.ts'
 import type { Setting } from './neutral.ts'
-import { addressOf } from './remote.ts'
+import { type Address, addressOf } from './remote.ts'
 
 /**
  * The remote's current refs by full name. `only` limits them to these names, or to a prefix such as `refs/heads/*`.
@@ -35,19 +35,36 @@ export const askRemoteBranch = async (
   return { sha: refsIn(stdout).get(name), head: /^ref: refs\/heads\/(.+)\tHEAD$/m.exec(stdout)?.[1] }
 }
 
+/** The same for a branch at an address that was checked before: asking by name could give another. */
+export const askBranchAt = async (
+  git: Git,
+  repo: Repo,
+  address: Address,
+  branch: string,
+  { signal }: CallOptions = {},
+): Promise<Sha | undefined> => {
+  const name = `refs/heads/${branch}`
+  const listing = { flag: '--refs', patterns: [name], signal } as const
+  return refsIn(await listAt(git, repo, { address, remote: 'the remote' }, listing)).get(name)
+}
+
 type Listing = CallOptions & {
   readonly flag: '--refs' | '--symref'
   readonly patterns: readonly string[]
   readonly anonymous?: boolean | undefined
 }
 
-const listRemote = async (
+const listRemote = async (git: Git, repo: Repo, remote: string, listing: Listing): Promise<string> => {
+  const address = await addressOf(git, repo, { name: remote })
+  return listAt(git, repo, { address, remote }, listing)
+}
+
+const listAt = async (
   git: Git,
   repo: Repo,
-  remote: string,
+  { address, remote }: { readonly address: Address; readonly remote: string },
   { flag, patterns, signal, anonymous = false }: Listing,
 ): Promise<string> => {
-  const address = await addressOf(git, repo, { name: remote })
   const { exitCode, stdout, stderr } = await git
     .run({
       operation: 'ls-remote',

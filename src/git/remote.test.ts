@@ -10,7 +10,7 @@ import { withAskpass } from './askpass.ts'
 import { cloneBare } from './clone-bare.ts'
 import { askRemoteHead, fetchRemote } from './fetch.ts'
 import { pushCommit } from './push.ts'
-import { remoteInfo } from './remote.ts'
+import { pushAddressOf, remoteInfo } from './remote.ts'
 import { validateRemoteUrl } from './remote-url.ts'
 import type { Progress } from './progress.ts'
 
@@ -95,7 +95,10 @@ it('pushes where the remote is, whatever the repository would have instead', asy
     repo.git('config', '--add', `url.${elsewhere.path}.pushInsteadOf`, prefix)
     repo.git('config', '--add', `url.${elsewhere.path}.insteadOf`, prefix)
   }
-  const pushed = await pushCommit(box.git(), repo, { remote: 'origin', commit: toSha(repo.sha()), branch: 'issue-1' })
+  const address = await pushAddressOf(box.git(), repo, 'origin')
+  if (address === undefined) throw new Error('the remote has no address')
+  const push = { address, remote: 'origin', commit: toSha(repo.sha()), branch: 'issue-1' }
+  const pushed = await pushCommit(box.git(), repo, push)
   expect(pushed).toEqual({ outcome: 'pushed', change: 'new' })
   expect(box.raw(origin.path, 'rev-parse', 'issue-1')).toBe(repo.sha())
 })

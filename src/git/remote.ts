@@ -53,21 +53,28 @@ export const addressOf = async (git: Git, repo: Repo, remote: { name: string } |
   return oneCall(applyUserRewrites(url, entries), repo)
 }
 
-/** Where git pushes to: the remote's `pushurl` if it has one, else the URL that it fetches from. */
-export const pushAddressOf = async (git: Git, repo: Repo, remote: string): Promise<Address> => {
-  const entries = await git.config(repo)
-  const own = lastValue(entries, `remote.${remote}.pushurl`)
-  if (own !== undefined && own !== '') return oneCall(applyUserRewrites(own, entries), repo)
-  const url = remoteUrls(entries).get(remote)
-  if (url === undefined) throw noRemote(remote, repo)
-  return oneCall(applyUserRewrites(url, entries, 'push'), repo)
+/** What a push goes to, and every address that decides it. */
+export type PushAddress = Address & {
+  /** As configured: the URL that is fetched from (undefined: none), and the repository's own `pushurl`s. */
+  readonly configured: readonly [fetches: string | undefined, ...pushes: string[]]
 }
 
-/** The `pushurl`s that the repository itself gives a remote. Whoever works in a worktree can write them. */
-export const ownPushUrls = async (git: Git, repo: Repo, remote: string): Promise<string[]> =>
-  (await git.config(repo)).flatMap((entry) =>
-    isRepositoryScope(entry) && entry.key === `remote.${remote}.pushurl` ? [entry.value ?? ''] : [],
-  )
+/**
+ * Where git pushes to: the remote's `pushurl` if it has one, else the URL that it fetches from. Both come from one
+ * reading of the configuration: whoever works in a worktree can write it at any time, also between a check and a push.
+ * Undefined if it has neither.
+ */
+export const pushAddressOf = async (git: Git, repo: Repo, remote: string): Promise<PushAddress | undefined> => {
+  const entries = await git.config(repo)
+  const url = remoteUrls(entries).get(remote)
+  const key = `remote.${remote}.pushurl`
+  const own = entries.flatMap((entry) => (isRepositoryScope(entry) && entry.key === key ? [entry.value ?? ''] : []))
+  const pushUrl = lastValue(entries, key)
+  const configured = [url, ...own] as const
+  if (pushUrl !== undefined && pushUrl !== '')
+    return { ...oneCall(applyUserRewrites(pushUrl, entries), repo), configured }
+  return url === undefined ? undefined : { ...oneCall(applyUserRewrites(url, entries, 'push'), repo), configured }
+}
 
 const oneCall = (url: string, repo: Repo): Address => {
   const name = `coppice-${randomBytes(16).toString('hex')}:`

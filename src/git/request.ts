@@ -16,6 +16,8 @@ export type GitRequest = {
   readonly stdin?: string | Buffer | Readable
   /** May take git's optional locks (refresh the index). Reads never do. */
   readonly locks?: boolean
+  /** Only reads: concurrent callers with the same arguments, and without a signal, share one process. */
+  readonly shared?: boolean
   /** Sync to disk before git exits. */
   readonly durable?: boolean
   /** Contacts a remote: gets the askpass and a longer timeout. */

@@ -269,6 +269,23 @@ describe('is not pushed, and the answer says why:', () => {
   })
 })
 
+test.each([
+  ['address', ['remote', 'set-url', 'origin']],
+  ['address to push to', ['remote', 'set-url', '--push', 'origin']],
+])('a push goes to the address that was checked, even if the %s changes right after', async (_what, args) => {
+  let afterCheck = (): void => undefined
+  await using world = await aWorld({ context: { progress: (line) => line.startsWith('pushing') && afterCheck() } })
+  const environment = await issue(world, 1)
+  const there = inside(world, environment)
+  const tip = there.commit('a.txt', 'a\n')
+  world.box.bare('elsewhere.git')
+  afterCheck = () => void there.git(...args, world.box.path('elsewhere.git'))
+  expect(await pr(world, environment)).toMatchObject({ outcome: 'published' })
+  expect(there.git('remote', 'get-url', '--push', 'origin')).toBe(world.box.path('elsewhere.git'))
+  expect(world.box.raw(world.box.path('elsewhere.git'), 'for-each-ref')).toBe('')
+  expect(origin(world, 'rev-parse', 'issue-1')).toBe(tip)
+})
+
 test("a pull request's own branch is updated under its own name", async () => {
   await using world = await aWorld()
   world.repo.git('push', '-q', 'origin', 'main:refs/heads/fix-login')
@@ -299,6 +316,10 @@ test("the repository's own settings add nothing to a push, and no hook of it run
   there.git('config', 'push.followTags', 'true')
   there.git('config', 'push.pushOption', 'merge_request.create')
   there.git('config', 'push.gpgSign', 'true')
+  there.git('config', 'push.negotiate', 'true')
+  // Would push the submodules and leave out the branch.
+  there.git('config', 'push.recurseSubmodules', 'only')
+  there.git('config', 'core.hooksPath', world.box.path('project/.git/hooks'))
   program(world.box.path('project/.git/hooks/pre-push'), `touch '${world.box.path('ran')}'\n`)
   expect(await pr(world, environment)).toMatchObject({ outcome: 'published' })
   expect(origin(world, 'tag')).toBe('')

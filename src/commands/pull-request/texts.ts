@@ -112,6 +112,11 @@ export const notPublishedTexts = (
         what: `No write access to the remote: ${oneLine(why.said)}`,
         todo: 'Set GITHUB_TOKEN, or install the GitHub App on the repository, with "Contents: read and write". Over ssh, the key of the user who runs Coppice needs write access.',
       }
+    case 'not-there':
+      return {
+        what: `The remote took the push of ${code(why.branch, view)}, but ${why.found === undefined ? 'has no such branch' : `has ${why.found.slice(0, 7)} there`}`,
+        todo: 'Check what else changes that branch on the remote, and try again.',
+      }
     case 'unreachable':
       return { what: `Couldn't push: ${oneLine(why.said)}`, todo: 'Nothing was changed. Try again later.' }
   }

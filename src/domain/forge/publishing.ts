@@ -2,6 +2,7 @@
  * Code hosts and what is published there, as values. In: a remote's URL. Out: where it leads, what git logs in with
  * there, and what became of a push and its pull request.
  */
+import type { Sha } from '../names.ts'
 import type { Trust } from '../trust.ts'
 
 /** Why a remote didn't take a push. */
@@ -54,3 +55,5 @@ export type NotPublished =
   /** `fetched`: what the branch has on the remote can be merged in the worktree. */
   | { readonly kind: 'rejected'; readonly why: Rejection; readonly said: string; readonly fetched: boolean }
   | { readonly kind: 'no-access' | 'unreachable'; readonly said: string }
+  /** The remote took it, but has something else now. */
+  | { readonly kind: 'not-there'; readonly branch: string; readonly found: Sha | undefined }

@@ -7,7 +7,8 @@ import { countAheadBehind } from '../../git/history.ts'
 import { messagesBetween } from '../../git/messages.ts'
 import { pushCommit, type Pushed } from '../../git/push.ts'
 import { readRef, updateRefs } from '../../git/refs.ts'
-import { ownPushUrls, remoteInfo } from '../../git/remote.ts'
+import { askBranchAt } from '../../git/remote-refs.ts'
+import { type PushAddress, pushAddressOf } from '../../git/remote.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../lock/locked.ts'
 import { withoutSecret } from './register.ts'
@@ -39,22 +40,33 @@ export const branchWork = async (
 
 const mostMessages = 50
 
-/** Where a push would go, if that isn't the address that the codebase was registered with. */
-export const changedRemote = async (
+export type PushTarget =
+  | { readonly address: PushAddress }
+  /** It isn't the address that the codebase was registered with. */
+  | { readonly changed: { readonly from: string; readonly to: string } }
+
+/** Where a push goes. The push must use this very address: an agent can change the configuration right after. */
+export const pushTarget = async (
   { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
-): Promise<{ readonly from: string; readonly to: string } | undefined> => {
-  const { remote, remoteUrl } = codebase
-  if (remote === undefined) return undefined
-  const repo = repoOf(codebase)
-  const addresses = [(await remoteInfo(git, repo, remote))?.url, ...(await ownPushUrls(git, repo, remote))]
-  const [fetched = 'no address', ...pushed] = addresses.map((url) => withoutSecret(url) ?? 'no address')
-  const expected = remoteUrl ?? fetched
-  const other = [fetched, ...pushed].find((url) => url !== expected)
-  return other === undefined ? undefined : { from: expected, to: other }
+  remote: string,
+): Promise<PushTarget> => {
+  const address = await pushAddressOf(git, repoOf(codebase), remote)
+  const configured = (address?.configured ?? []).map((url) => withoutSecret(url) ?? NO_ADDRESS)
+  const expected = codebase.remoteUrl ?? configured[0] ?? NO_ADDRESS
+  const other = configured.find((url) => url !== expected)
+  if (address === undefined || other !== undefined) return { changed: { from: expected, to: other ?? NO_ADDRESS } }
+  return { address }
 }
 
-export type BranchPush = { readonly remote: string; readonly commit: Sha; readonly branch: string }
+const NO_ADDRESS = 'no address'
+
+export type BranchPush = {
+  readonly address: PushAddress
+  readonly remote: string
+  readonly commit: Sha
+  readonly branch: string
+}
 
 /** Pushes without force. Then our own ref says what the remote has, as after any push. */
 export const pushBranch = async (
@@ -78,6 +90,14 @@ export const pushBranch = async (
   }
   return pushed
 }
+
+/** What the remote has on the branch now, at the address that was pushed to. */
+export const remoteTip = (
+  { git }: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  { address, branch }: Pick<BranchPush, 'address' | 'branch'>,
+  options: CallOptions = {},
+): Promise<Sha | undefined> => askBranchAt(git, repoOf(codebase), address, branch, options)
 
 /** Brings what the branch has on the remote, so that it can be merged here. False if that failed. */
 export const fetchBranch = async (

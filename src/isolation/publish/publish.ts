@@ -9,11 +9,20 @@ import type { NotPublished, OpenedPullRequest, PullRequest } from '../../domain/
 import { coppice, remedy } from '../../domain/remedy.ts'
 import type { UncommittedWork } from '../../domain/removal/uncommitted.ts'
 import { isTrusted } from '../../domain/trust.ts'
+import type { Sha } from '../../domain/names.ts'
 import { toWork, type Work } from '../../domain/work.ts'
 import type { Base } from '../codebases/base-branch.ts'
 import { baseAndConfig } from '../codebases/base-and-config.ts'
 import { baseOfEnvironment } from '../codebases/environment-base.ts'
-import { type BranchWork, branchWork, changedRemote, fetchBranch, pushBranch } from '../codebases/push-branch.ts'
+import {
+  type BranchPush,
+  type BranchWork,
+  branchWork,
+  fetchBranch,
+  pushBranch,
+  pushTarget,
+  remoteTip,
+} from '../codebases/push-branch.ts'
 import type { IsolationContext, Provider } from '../context.ts'
 import { broughtTips, followRenames, presenceOf, providerOf } from '../provider-of.ts'
 import { claimWork } from '../resolve/links.ts'
@@ -22,6 +31,8 @@ import { pullRequestText } from './texts.ts'
 export type PublishRequest = {
   /** Undefined: from the commits. */
   readonly title?: string | undefined
+  /** Issues that it closes, in addition to those of the environment. */
+  readonly fixes?: readonly number[]
   /** How the work was checked, in addition to what its commits say. */
   readonly checked?: readonly string[]
   /** Not as a draft. */
@@ -59,15 +70,10 @@ export const publish = async (
   request: PublishRequest = {},
 ): Promise<Publication> => {
   const ready = await readyToPush(context, codebase, given, request)
-  if ('kind' in ready) return { outcome: 'not-published', environment: given, why: ready }
+  if ('kind' in ready) return notPublished(given, ready)
   const { environment, remote, branch, base, work, uncommitted } = ready
-  const { signal } = request
-  const pushed = await pushBranch(context, codebase, { remote, branch, commit: work.tip }, { signal })
-  if (pushed.outcome === 'rejected') {
-    const fetched = pushed.why === 'behind' && (await canBeMerged(context, codebase, ready, request))
-    return notPublished(environment, { kind: 'rejected', why: pushed.why, said: pushed.said, fetched })
-  }
-  if (pushed.outcome !== 'pushed') return notPublished(environment, { kind: pushed.outcome, said: pushed.said })
+  const pushed = await push(context, codebase, ready, request)
+  if ('kind' in pushed) return notPublished(environment, pushed)
   const opened = await open(context, codebase, ready, request)
   const isOpen = opened.outcome === 'opened' || opened.outcome === 'exists'
   return {
@@ -85,7 +91,52 @@ export const publish = async (
   }
 }
 
-const notPublished = (environment: IsolatedEnvironment, why: NotPublished): Publication => ({
+export type PushedEnvironment = {
+  readonly outcome: 'pushed'
+  readonly environment: IsolatedEnvironment
+  readonly remote: string
+  /** Its name on the remote. */
+  readonly branch: string
+  readonly commit: Sha
+}
+
+/** Only the push. Afterwards the remote itself is asked what it has: a server can say yes and mean something else. */
+export const pushEnvironment = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  given: IsolatedEnvironment,
+  request: Pick<PublishRequest, 'signal'> = {},
+): Promise<PushedEnvironment | Extract<Publication, { outcome: 'not-published' }>> => {
+  const ready = await readyToPush(context, codebase, given, request)
+  if ('kind' in ready) return notPublished(given, ready)
+  const { environment, remote, branch, work } = ready
+  const pushed = await push(context, codebase, ready, request)
+  if ('kind' in pushed) return notPublished(environment, pushed)
+  const there = await remoteTip(context, codebase, ready, request)
+  if (there === work.tip) return { outcome: 'pushed', environment, remote, branch, commit: work.tip }
+  return notPublished(environment, { kind: 'not-there', branch, found: there })
+}
+
+const push = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  ready: Ready,
+  request: PublishRequest,
+): Promise<{ readonly change: 'new' | 'updated' | 'none' } | NotPublished> => {
+  const { address, remote, branch, work } = ready
+  const { signal } = request
+  const pushed = await pushBranch(context, codebase, { address, remote, branch, commit: work.tip }, { signal })
+  if (pushed.outcome === 'rejected') {
+    const fetched = pushed.why === 'behind' && (await canBeMerged(context, codebase, ready, request))
+    return { kind: 'rejected', why: pushed.why, said: pushed.said, fetched }
+  }
+  return pushed.outcome === 'pushed' ? pushed : { kind: pushed.outcome, said: pushed.said }
+}
+
+const notPublished = (
+  environment: IsolatedEnvironment,
+  why: NotPublished,
+): Extract<Publication, { outcome: 'not-published' }> => ({
   outcome: 'not-published',
   environment,
   why,
@@ -94,6 +145,7 @@ const notPublished = (environment: IsolatedEnvironment, why: NotPublished): Publ
 type Ready = {
   readonly environment: IsolatedEnvironment
   readonly provider: Provider
+  readonly address: BranchPush['address']
   readonly remote: string
   readonly branch: string
   readonly base: string
@@ -129,9 +181,9 @@ const readyToPush = async (
   const uncommitted = countOf(dirty)
   const name = base.branch ?? usual.branch
   if (work.commits === 0) return { kind: 'no-commits', base: base.name, uncommitted }
-  const changed = await changedRemote(context, codebase)
-  if (changed !== undefined) return { kind: 'remote-changed', ...changed }
-  return { environment, provider, remote, branch, base: name ?? base.name, work, uncommitted }
+  const target = await pushTarget(context, codebase, remote)
+  if ('changed' in target) return { kind: 'remote-changed', ...target.changed }
+  return { environment, provider, address: target.address, remote, branch, base: name ?? base.name, work, uncommitted }
 }
 
 /**
@@ -180,11 +232,12 @@ const open = async (
   context: IsolationContext,
   codebase: Codebase,
   { environment, branch, base, work }: Ready,
-  { title, checked = [], ready = false, signal }: PublishRequest,
+  { title, fixes: more = [], checked = [], ready = false, signal }: PublishRequest,
 ): Promise<OpenedPullRequest> => {
   const { forge, secrets, store } = context
   if (forge === undefined) return { outcome: 'no-forge' }
-  const fixes = issuesOf([environment.work, ...(await store.environments.aliases(environment.id))])
+  const own = issuesOf([environment.work, ...(await store.environments.aliases(environment.id))])
+  const fixes = [...new Set([...own, ...more])]
   const text = pullRequestText({ work: environment.work, branch, fixes, messages: work.messages, checked })
   const draft = { branch, base, title: secrets.redact(title ?? text.title), body: secrets.redact(text.body) }
   return forge.openPullRequest(codebase, { ...draft, draft: !ready }, { signal })

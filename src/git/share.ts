@@ -1,0 +1,26 @@
+/**
+ * Concurrent callers of the same question share one answer. A run that is under way may have missed what a caller just
+ * did, so those that ask meanwhile share the next one, which begins when it ends.
+ */
+export type Share = <T>(key: string, run: () => Promise<T>) => Promise<T>
+
+export const createShare = (): Share => {
+  const shared = new Map<string, { readonly current: Promise<unknown>; next: Promise<unknown> | undefined }>()
+  const begin = <T>(key: string, run: () => Promise<T>): Promise<T> => {
+    const current = run()
+    const entry = { current, next: undefined }
+    shared.set(key, entry)
+    const forget = (): void => {
+      if (shared.get(key) === entry) shared.delete(key)
+    }
+    current.then(forget, forget)
+    return current
+  }
+  return <T>(key: string, run: () => Promise<T>): Promise<T> => {
+    const entry = shared.get(key)
+    if (entry === undefined) return begin(key, run)
+    const after = (): Promise<T> => begin(key, run)
+    entry.next ??= entry.current.then(after, after)
+    return entry.next as Promise<T>
+  }
+}
