@@ -134,10 +134,12 @@ const findProblems = async ({ context: { store } }: World, prompts: readonly str
     const runs = numbers(given.get(name) ?? [])
     if (runs !== expected) problems.push(`${name}: the agent was given ${runs}`)
     const said = await store.outbox.ofConversation({ platform: 'web', conversationId: name }, 100)
-    // After 30 seconds of waiting we send a notice, which isn't the agent's reply.
-    const replies = said.filter(({ key }) => key !== 'waiting')
+    const replies = said.filter(({ role }) => role === 'agent')
     const sent = numbers(replies.filter(({ state }) => state === 'sent').map(({ text }) => text))
     if (sent !== expected || replies.length !== each) problems.push(`${name}: ${replies.length} replies, sent ${sent}`)
+    // Each conversation is told once where it works; one that waits for 30 seconds is told that, too.
+    const notices = said.filter(({ role, key }) => role !== 'agent' && key !== 'waiting')
+    if (notices.length !== 1) problems.push(`${name}: ${notices.length} notices instead of one`)
     if (replies.some(({ text }) => !text.startsWith(`${name} `)))
       problems.push(`${name}: a reply from another conversation`)
   }

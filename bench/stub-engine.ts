@@ -4,6 +4,7 @@ import type { Delivery } from '../src/conversations/outbox/delivery.ts'
 import { createEngine, type Engine } from '../src/main/engine.ts'
 import { createSecrets } from '../src/process/redaction/redact.ts'
 import type { World } from './stage.ts'
+import { noFleet } from '../test/helpers/no-fleet.ts'
 
 /** The product's engine with an agent that answers at once and starts no process, so only our own work is measured. */
 export const createStubEngine = (
@@ -14,6 +15,7 @@ export const createStubEngine = (
   const workplace = {
     context: { ...isolation, secrets: createSecrets(['a-secret-of-the-bench']) },
     environments: async () => provider,
+    fleet: noFleet,
     keepSpares: () => undefined,
     platforms: async () => new Map(),
     databaseName: 'SQLite',

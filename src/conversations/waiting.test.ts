@@ -35,6 +35,7 @@ test('who waits long is told so once, and is not written to again however often 
     now += 31_000
     for (let looks = 1; looks <= 3; looks += 1) {
       const before = counts.looks
+      now += 1_000
       conversations.wake()
       await expect.poll(() => counts.looks).toBeGreaterThan(before)
     }

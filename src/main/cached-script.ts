@@ -1,5 +1,5 @@
 import type * as Files from 'node:fs'
-import type { Script } from 'node:vm'
+import { readCache, removeOldCaches, withScript } from './old-code-caches.ts'
 
 /**
  * Runs the chunk that every command needs, with the functions that an earlier command compiled. Node writes its
@@ -12,14 +12,16 @@ export const runCachedScript = (file: string, ...given: Parameters<Run>): Record
   // Undefined if bin/coppice.js found no directory that only we can write: this is code, and we run it.
   const directory = process.getBuiltinModule('node:module').getCompileCacheDir()
   const cache = directory === undefined ? undefined : `${directory}/${file.slice(file.lastIndexOf('/') + 1)}.code`
-  const cachedData = cache === undefined ? undefined : wholeFile(fs, cache)
+  const cachedData = cache === undefined ? undefined : readCache(fs, cache)?.data
   const script = new vm.Script(fs.readFileSync(file, 'latin1'), {
     filename: file,
     ...(cachedData && { cachedData }),
   })
   if (cache !== undefined && (cachedData === undefined || script.cachedDataRejected === true)) {
     process.once('exit', () => {
-      if (isTypical()) save(fs, cache, script)
+      if (!isTypical() || directory === undefined) return
+      save(fs, cache, () => withScript(script.createCachedData(), file))
+      removeOldCaches(fs, directory, Date.now())
     })
   }
   return (script.runInThisContext() as Run)(...given)
@@ -35,26 +37,10 @@ type Run = (
 /** `coppice --version` compiles hardly anything, and a server far more than other commands should have to read. */
 const isTypical = (): boolean => process.argv.length > 3 && process.uptime() < 10
 
-const end = Buffer.from('complete')
-
-/** V8 checks version and length, but not the content, so an incomplete file must not reach it. */
-const wholeFile = (fs: typeof Files, path: string): Buffer | undefined => {
-  try {
-    const bytes = fs.readFileSync(path)
-    return bytes.subarray(-end.length).equals(end) ? bytes.subarray(0, -end.length) : undefined
-  } catch {
-    return undefined
-  }
-}
-
-const save = (fs: typeof Files, path: string, script: Script): void => {
+const save = (fs: typeof Files, path: string, content: () => Buffer): void => {
   const temporary = `${path}.${process.pid}`
   try {
-    fs.writeFileSync(temporary, Buffer.concat([script.createCachedData(), end]), {
-      flag: 'wx',
-      mode: 0o600,
-      flush: true,
-    })
+    fs.writeFileSync(temporary, content(), { flag: 'wx', mode: 0o600, flush: true })
     fs.renameSync(temporary, path)
   } catch {
     // The next command tries again. In a container it may have the same process ID.

@@ -17,7 +17,7 @@ export type GitSnapshot = {
 
 export type GitSnapshotStore = {
   get(host: string, scope: string): Promise<unknown>
-  /** Replaces the previous one, and deletes those of removed environments. */
+  /** Replaces the previous one. Those of an environment go with it (`environments/environments.ts`). */
   put(snapshot: GitSnapshot): Promise<void>
 }
 
@@ -37,13 +37,6 @@ export const gitSnapshotStore = (db: Kysely<Tables>): GitSnapshotStore => ({
       .insertInto('git_looks')
       .values({ host, scope, codebase_id: codebaseId, environment_id: orNull(environmentId), ...values })
       .onConflict((conflict) => conflict.columns(['host', 'scope']).doUpdateSet(values))
-      .execute()
-    const live = db.selectFrom('environments').select('id').where('status', 'not in', ['removed', 'released'])
-    await db
-      .deleteFrom('git_looks')
-      .where('codebase_id', '=', codebaseId)
-      .where('environment_id', 'is not', null)
-      .where('environment_id', 'not in', live)
       .execute()
   },
 })

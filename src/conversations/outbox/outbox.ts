@@ -2,6 +2,7 @@
  * The outbox. In: replies, stored together with what they answer. Out: messages to the platform, in order, retried
  * until they are sent or refused.
  */
+import { setImmediate } from 'node:timers/promises'
 import { backoff } from '../../domain/backoff.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { Logger } from '../../process/log.ts'
@@ -60,6 +61,8 @@ export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
     [...onTheirWay.values()].filter((one) => one.platform === platform).length < AT_ONCE
   const look = async (): Promise<void> => {
     do {
+      // Replies that are recorded or delivered at the same moment share a query.
+      await setImmediate()
       again = false
       const open = platforms.filter(hasRoom)
       const due = open.length === 0 ? [] : await store.outbox.due(open, clock(), AT_ONCE + onTheirWay.size)
@@ -71,11 +74,15 @@ export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
     await sleepUntilDue()
   }
   const sleepUntilDue = async (): Promise<void> => {
-    const next = await store.outbox.nextDueAt(platforms)
+    // The end of a delivery checks again. Only a retry may be due before, and may be this late.
+    const pause = onTheirWay.size > 0 ? LONGEST_DELAY_MS : await untilNextDue()
     clearTimeout(timer)
-    // Anything due and not started is being sent, or waits for one that is: its end checks again.
-    if (next === undefined || stopping.signal.aborted || (next <= clock() && onTheirWay.size > 0)) return
-    timer = setTimeout(kick, Math.max(50, Math.min(next - clock(), LONGEST_SLEEP_MS))).unref()
+    if (pause === undefined || stopping.signal.aborted) return
+    timer = setTimeout(kick, pause).unref()
+  }
+  const untilNextDue = async (): Promise<number | undefined> => {
+    const next = await store.outbox.nextDueAt(platforms)
+    return next === undefined ? undefined : Math.max(50, Math.min(next - clock(), LONGEST_SLEEP_MS))
   }
   const kick = (): void => {
     again = true
@@ -113,6 +120,7 @@ export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
 const keyOf = ({ platform, conversationId }: Reply): string => `${platform}\n${conversationId}`
 
 const LONGEST_SLEEP_MS = 60_000
+const LONGEST_DELAY_MS = 1_000
 const RETRY_STORE_MS = 5_000
 
 const deliver = async (
