@@ -4,6 +4,7 @@ import type { Notice } from '../domain/notice.ts'
 import type { Store } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { isInternal, managedRoot } from './paths.ts'
+import type { Presence } from './provider.ts'
 import { allProviders, presenceOf, providerOf } from './provider-of.ts'
 
 export type Moved = {
@@ -21,12 +22,17 @@ export type Moved = {
 export const followMoves = async (
   context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
+  /** Called for each environment that is where its row says, or missing. */
+  onUnmoved: (environment: IsolatedEnvironment, presence: Presence) => void = () => undefined,
 ): Promise<Moved[]> => {
   const found: Move[] = []
   for (const environment of await context.store.environments.live(codebase.id)) {
     if (environment.host !== context.host || !isSettled(environment)) continue
     const presence = await presenceOf(context, codebase, environment)
-    if (presence.state !== 'moved') continue
+    if (presence.state !== 'moved') {
+      onUnmoved(environment, presence)
+      continue
+    }
     const to = presence.tree.path
     found.push({ environment, to, owned: environment.owned && (await isManaged(to, context.host)) })
   }

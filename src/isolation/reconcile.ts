@@ -7,7 +7,7 @@ import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import { followLink, keepRecognisable } from './codebases/recognise.ts'
 import type { IsolationContext, Provider } from './context.ts'
-import type { SettledEntry } from './provider.ts'
+import type { Presence, SettledEntry } from './provider.ts'
 import { isAbandoned } from './abandon.ts'
 import { dropDeadLeases } from './lease.ts'
 import { locked } from './lock/locked.ts'
@@ -39,8 +39,12 @@ export const reconcile = async (context: IsolationContext, known: Codebase): Pro
   await keepRecognisable(context, codebase)
   const interrupted = await recoverInterrupted(context, codebase)
   await dropDeadLeases(context, codebase)
-  const moved = await followMoves(context, codebase)
-  const seen = await recordPresence(context, codebase)
+  // With thousands of environments, looking at each of them twice would take half of a server's start.
+  const looked = new Map<string, Looked>()
+  const moved = await followMoves(context, codebase, (environment, { state }) =>
+    looked.set(environment.id, { path: environment.path, state }),
+  )
+  const seen = await recordPresence(context, codebase, looked)
   for (const provider of await allProviders(context)) await provider.tidy(context, codebase)
   await restorePointsOf(context, codebase)
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
@@ -129,10 +133,13 @@ const settlerOf = async (
   return providerOf(context, environment)
 }
 
+type Looked = { readonly path: string; readonly state: Presence['state'] }
+
 /** If the directory vanished, the row becomes missing; if it is back, active. Doesn't touch git's record. */
 const recordPresence = async (
   context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
+  looked: ReadonlyMap<string, Looked>,
 ): Promise<Pick<Reconciled, 'missing' | 'returned'>> => {
   const missing: IsolatedEnvironment[] = []
   const returned: IsolatedEnvironment[] = []
@@ -140,7 +147,8 @@ const recordPresence = async (
   for (const environment of await context.store.environments.live(codebase.id)) {
     // Never judge another host's rows: a path is only meaningful on one host.
     if (environment.host !== context.host) continue
-    const { state } = await presenceOf(context, codebase, environment)
+    const before = looked.get(environment.id)
+    const { state } = before?.path === environment.path ? before : await presenceOf(context, codebase, environment)
     if (environment.status === 'active' && state === 'missing') {
       if (await context.store.environments.transition(environment.id, 'active', 'missing')) missing.push(environment)
     }

@@ -16,6 +16,7 @@ export const releaseRow = async (
   await store.environments.dropAliases(environment.id)
   await store.ports.release(environment.id)
   const conversations = await store.conversations.detachEnvironment(environment.id)
+  await store.items.detachEnvironment(environment.id)
   await onEnvironmentLost(store, {
     environment,
     how: 'released',

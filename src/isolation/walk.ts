@@ -1,9 +1,9 @@
-import { type Stats, lstatSync } from 'node:fs'
+import { type Stats } from 'node:fs'
 import { bytesBelow } from '../domain/text/raw-path.ts'
-import { unlessMissingSync } from '../domain/missing.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import { kindOf } from '../process/files/read-untrusted.ts'
 import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
+import { lstatIfThere } from '../process/files/lstat-if-there.ts'
 
 /** All paths are raw and relative to the top. */
 export type Walk = {
@@ -101,7 +101,7 @@ export const sameEntries = async (root: string, directories: ReadonlyMap<string,
 const at = (root: string, path: string): Buffer => (path === '' ? Buffer.from(root) : bytesBelow(root, path))
 
 const directoryAt = (root: string, path: string): Stats | undefined => {
-  const found = unlessMissingSync(() => lstatSync(at(root, path)))
+  const found = lstatIfThere(at(root, path))
   return found?.isDirectory() === true ? found : undefined
 }
 

@@ -1,7 +1,7 @@
 import type { Codebase } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
 import { removeCgroup } from '../process/cgroup.ts'
-import { liveness } from '../process/identity.ts'
+import { livenessSeenBy } from '../process/identity.ts'
 import type { RunWatch } from '../store/run-watches.ts'
 import type { Store } from '../store/store.ts'
 import type { RunsContext } from './context.ts'
@@ -51,8 +51,8 @@ const newsOf = ({ watch, left, changed }: Settled): EndedRunReport => ({
 const isNews = ({ left, changed }: EndedRunReport): boolean => left !== undefined || changed.length > 0
 
 /** Includes runs whose owner died: recovery ends what is left, and this finds what it couldn't end. */
-const endedWatches = async ({ isolation: { store, host } }: RunsContext): Promise<RunWatch[]> =>
-  (await store.runWatches.ofHost(host)).filter(({ ended, owner }) => ended || liveness(owner) === 'dead')
+const endedWatches = async ({ isolation: { store, host, self } }: RunsContext): Promise<RunWatch[]> =>
+  (await store.runWatches.ofHost(host)).filter(({ ended, owner }) => ended || livenessSeenBy(self, owner) === 'dead')
 
 type Settled = {
   readonly watch: RunWatch
@@ -129,12 +129,12 @@ const report = async (context: RunsContext, watch: RunWatch, tell: TellLater): P
   const environment = environmentId === undefined ? undefined : await store.environments.get(environmentId)
   const settled = await settle(context, codebase, watch)
   const now = await lookAtGit(context, codebase, environment?.status === 'active' ? environment : undefined)
-  const planted = await changesSinceLastLook(context, now)
+  const { lines: planted, kept } = await changesSinceLastLook(context, now)
   const ended = newsOf(settled)
   const hasNews = isNews(ended) || planted.length > 0
   await store.transaction(async (inside) => {
     if (hasNews) await tell(inside, watch, { codebase, ended, planted })
-    await keepLooks(context, inside, now)
+    await keepLooks(context, inside, now, kept)
     await settled.record(inside, watch.data.reported || hasNews)
   })
   return hasNews

@@ -10,7 +10,7 @@ import { checkEndedRuns } from './ended-runs.ts'
 import { isAnythingLeft, type Leftovers, leftoversOf } from './leftovers.ts'
 import type { Workspace } from './workspace.ts'
 import type { RunEnd, RunRequest } from './request.ts'
-import { changesSince, changesSinceLastLook, type GitLooks, keepLooks, lookAtGit } from './wires/git-looks.ts'
+import { asKept, changesSince, changesSinceLastLook, type GitLooks, keepLooks, lookAtGit } from './wires/git-looks.ts'
 import { armTripwire, tripped } from './wires/tripwire.ts'
 
 /** Watches a run from before the agent starts until nothing of it is left. */
@@ -29,14 +29,14 @@ export const watchRun = async (context: RunsContext, request: RunRequest, place:
   const { codebase, reporter } = request
   const earlier = await checkEndedRuns(context, codebase)
   const before = await lookAtGit(context, codebase, place.environment)
-  const planted = await changesSinceLastLook(context, before)
+  const { lines: planted, kept } = await changesSinceLastLook(context, before)
   const checkout = await armTripwire(isolation, codebase)
   const watch = newWatch(context, request, place, checkout)
   const hasNews = earlier.found.length + planted.length > 0
   await isolation.store.transaction(async (store) => {
     if (hasNews) await reporter.found(store, { ended: earlier.found, planted })
     // Looks before watches, as everywhere: transactions that lock rows in different orders deadlock.
-    await keepLooks(context, store, before)
+    await keepLooks(context, store, before, kept)
     await earlier.record(store)
     await store.runWatches.insert(watch)
   })
@@ -116,7 +116,7 @@ const armed = (context: RunsContext, { watch, before, codebase, place, mark }: A
         tripped: await tripped(isolation, codebase, watch.data.checkout),
         planted: await changesSince(context, before, after),
         record: async (store) => {
-          await keepLooks(context, store, after)
+          await keepLooks(context, store, after, asKept(before))
           if (empty && !isAnythingLeft(found)) await store.runWatches.remove(watch.id)
           else await store.runWatches.update(watch.id, ended(found, { checkout, named: true }))
         },

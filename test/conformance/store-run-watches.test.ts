@@ -70,7 +70,7 @@ onEachEngine((engine) => {
   })
 
   describe('looks at git', () => {
-    test('the last one of each counts; those of environments that are gone are dropped', async () => {
+    test('the last one of each counts; those of an environment go when it is removed', async () => {
       const store = await start(engine)
       expect(await store.gitSnapshots.get('host-a', 'repository')).toBeUndefined()
       await store.environments.insert(environment, 10)
@@ -81,8 +81,9 @@ onEachEngine((engine) => {
       expect(await store.gitSnapshots.get('host-a', 'worktree')).toEqual({ n: 1 })
       expect(await store.gitSnapshots.get('host-b', 'repository')).toBeUndefined()
       await store.environments.transition(environment.id, 'active', 'removing')
+      expect(await store.gitSnapshots.get('host-a', 'worktree')).toEqual({ n: 1 })
       await store.environments.transition(environment.id, 'removing', 'removed')
-      await store.gitSnapshots.put(aLook('repository', { n: 3 }))
+      expect(await store.gitSnapshots.get('host-a', 'repository')).toEqual({ n: 2 })
       expect(await store.gitSnapshots.get('host-a', 'worktree')).toBeUndefined()
     })
   })

@@ -9,6 +9,7 @@ import { findEnvironment } from '../../src/isolation/find.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
+import type { RemoveOptions, RemoveOutcome } from '../../src/isolation/remove-outcome.ts'
 import type { Conversation } from '../../src/store/store.ts'
 import type { Sandbox } from '../helpers/repo.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
@@ -286,6 +287,41 @@ describe.concurrent('holds of conversations', () => {
     const { environment: back } = await world.provider.restore(restorePoint)
     expect(await refusal(world, back, { trigger: 'stale' })).toHaveLength(1)
     expect((await remove(world, environment, { trigger: 'command', dryRun: true })).outcome).toBe('would-remove')
+  })
+
+  test('a chat that asks for a cleanup itself loses the worktree that it works in, and no other chat does', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    const chat = await conversation(world, { platform: 'telegram', environmentId: environment.id, persistent: true })
+    const slack = await conversation(world, { environmentId: environment.id, lastActivityAt: 1 })
+    tree.commit('a', 'a\n')
+    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42')
+    const asks = (trigger: RemoveOptions['trigger'], askedBy: string): Promise<RemoveOutcome> =>
+      remove(world, environment, { trigger, askedBy, dryRun: true })
+    for (const trigger of ['merged', 'stale'] as const) {
+      expect((await asks(trigger, chat.id)).outcome).toBe('would-remove')
+      // It may work there too, but it isn't the chat that keeps it.
+      expect((await asks(trigger, slack.id)).outcome).toBe('refused')
+      expect((await asks(trigger, 'no-such-conversation')).outcome).toBe('refused')
+    }
+    for (const trigger of ['room', 'fleet', 'closed'] as const) {
+      expect((await asks(trigger, chat.id)).outcome).toBe('refused')
+    }
+    // Two chats in one worktree: neither removes the other's.
+    const second = await conversation(world, {
+      platform: 'telegram',
+      environmentId: environment.id,
+      persistent: true,
+      lastActivityAt: 1,
+    })
+    expect((await asks('merged', chat.id)).outcome).toBe('refused')
+    const { conversations } = world.context.store
+    await conversations.update(second.id, { environmentId: undefined })
+    // The chat has left and may come back; the thread that works there now can't answer for it.
+    await conversations.update(chat.id, { environmentId: undefined })
+    for (const { id } of [chat, slack]) expect((await asks('merged', id)).outcome).toBe('refused')
+    await conversations.update(chat.id, { environmentId: environment.id })
+    expect((await remove(world, environment, { trigger: 'merged', askedBy: chat.id })).outcome).toBe('removed')
   })
 
   test('with --force the others are let go of and named, so that they can be told', async () => {

@@ -47,6 +47,7 @@ export const openLockFile = (commonDir: string): LockFile => {
   let database: DatabaseSync | undefined
   let opened: number | undefined
   let takenAt: number | undefined
+  let announced = false
   let anchor: NodeJS.Timeout | undefined
   const shut = () => {
     database?.close()
@@ -85,15 +86,18 @@ export const openLockFile = (commonDir: string): LockFile => {
         return false
       }
     },
-    announce: (holder) =>
+    announce: (holder) => {
+      announced = true
       quietly(() => {
         // Only the holder writes here, so one name is enough; a crash's leftover is overwritten.
         createLike(`${infoPath}.new`, statSync(commonDir), OVERWRITE, JSON.stringify(holder))
         renameSync(`${infoPath}.new`, infoPath)
-      }),
+      })
+    },
     holder: () => readHolder(infoPath),
     close: () => {
-      if (takenAt !== undefined) quietly(() => rmSync(infoPath, { force: true }))
+      if (announced) quietly(() => rmSync(infoPath, { force: true }))
+      announced = false
       takenAt = undefined
       clearInterval(anchor)
       shut()

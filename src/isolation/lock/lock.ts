@@ -57,11 +57,12 @@ export const createRepositoryLock = ({ clock, random }: RepositoryLockDependenci
       wait.end()
       const holder = { pid: process.pid, purpose: options.purpose, since: clock() }
       queue.holder = holder
-      file.announce(holder)
+      const announcing = setTimeout(() => file.announce(holder), ANNOUNCE_AFTER_MS)
       const here: Held = { key, active: true }
       try {
         return await held.run([...outer, here], work)
       } finally {
+        clearTimeout(announcing)
         here.active = false
         queue.holder = undefined
         queue.wanted = file.wasWanted()
@@ -164,6 +165,8 @@ type Wait = {
 }
 
 const EXPLAIN_AFTER_MS = 500
+/** Shorter holds aren't worth a file. Short enough that whoever explains its wait finds it. */
+const ANNOUNCE_AFTER_MS = 100
 
 const createWait = (options: LockOptions, holder: () => LockHolder | undefined): Wait => {
   const { signal, timeoutMs, onWait } = options

@@ -24,11 +24,13 @@ type Path = string | Buffer
 
 /** The whole file; undefined if missing. Throws, saying why, unless it is a regular file within the size limit. */
 export const readUntrustedSync = (path: Path, options: ReadOptions = {}): Buffer | undefined => {
-  const file = openRegularSync(path, options)
+  const file = openSyncUntrusted(path, options)
   if (file === undefined) return undefined
   try {
     const { maxBytes = defaultMaxBytes } = options
-    const size = checkedSize(path, fstatSync(file), maxBytes)
+    const stat = fstatSync(file)
+    assertRegular(path, stat)
+    const size = checkedSize(path, stat, maxBytes)
     // One extra byte, to notice a file that grows while it is read.
     const buffer = Buffer.allocUnsafe(size + 1)
     const length = fillSync(file, buffer)
@@ -154,17 +156,16 @@ export const tooLarge = (path: Path, size: number, maxBytes: number): AppError =
 const readFlags = (followLink: boolean): number =>
   constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | (followLink ? 0 : constants.O_NOFOLLOW)
 
-const openRegularSync = (path: Path, { followLink = false }: ReadOptions): number | undefined => {
-  let file: number
+/** Not yet known to be a regular file. */
+const openSyncUntrusted = (path: Path, { followLink = false }: ReadOptions): number | undefined => {
   try {
     // Many of the files asked for don't exist, and an open that fails costs ten times as much: it makes an Error.
     if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined
-    file = openSync(path, readFlags(followLink))
+    return openSync(path, readFlags(followLink))
   } catch (error) {
     if (isMissing(error)) return undefined
     throw openError(path, error)
   }
-  return requireRegular(path, file)
 }
 
 /** Returns the file if it is regular; otherwise closes it and throws. */

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
-import { lstatSync, readlinkSync, statSync } from 'node:fs'
+import { readlinkSync, statSync } from 'node:fs'
 import { toAppError } from '../../domain/errors.ts'
-import { unlessMissingSync } from '../../domain/missing.ts'
 import { readUntrustedSync } from '../../process/files/read-untrusted.ts'
 import type { Redact } from '../../process/redaction/redact.ts'
 import type { Budget } from './git-budget.ts'
 import { parseGitConfig, type Setting } from './git-config-syntax.ts'
 import { plain } from './git-places.ts'
+import { lstatIfThere } from '../../process/files/lstat-if-there.ts'
 
 /** A setting as stored between runs: only key and hash if it may hold a password. */
 export type Entry = {
@@ -32,7 +32,7 @@ const MOST_REDACTED_LENGTH = 4_000
 
 /** A file of the repository. A link is reported, but its target is read too, since git follows it. */
 export const readOwnConfig = async (file: string, budget: Budget): Promise<ConfigFile> => {
-  const stat = unlessMissingSync(() => lstatSync(file))
+  const stat = lstatIfThere(file)
   if (stat === undefined) return { settings: [], notes: [] }
   if (stat.isFile()) return readConfig(file, { followLink: false }, budget)
   if (!stat.isSymbolicLink()) return { settings: [], notes: [noteOf('not a file')] }

@@ -2,6 +2,7 @@
  * What an agent changed outside its worktree. In: the shared checkout and git's own files, before and after a run. Out:
  * the changes, for a warning.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
 import { providerOf } from '../../isolation/provider-of.ts'
@@ -60,7 +61,7 @@ const optionsOf = ({ isolation: { programEnvironment: user }, redact }: Context)
  * makes git's files readable again would hide what was planted before.
  */
 export const changesSince = async (context: Context, before: GitLooks, after: GitLooks): Promise<readonly string[]> => {
-  const atStart = new Map(scopesOf(before).map(({ scope, look }) => [scope, look]))
+  const atStart = asKept(before)
   const lines: string[][] = []
   for (const { scope, look } of scopesOf(after)) {
     const old = atStart.get(scope)
@@ -74,26 +75,47 @@ export const changesSince = async (context: Context, before: GitLooks, after: Gi
  * Changes since the last stored check: after the last run, or while no server ran. The first check of a repository or
  * worktree has nothing to compare with.
  */
-export const changesSinceLastLook = async (context: Context, now: GitLooks): Promise<readonly string[]> => {
-  const lines: string[][] = []
-  for (const { scope, look } of scopesOf(now)) lines.push(await changesSinceKept(context, scope, look))
-  return lines.flat()
+export const changesSinceLastLook = async (
+  context: Context,
+  now: GitLooks,
+): Promise<{ readonly lines: readonly string[]; readonly kept: KeptLooks }> => {
+  const lines: string[] = []
+  const keptLooks = new Map<string, GitLook>()
+  for (const { scope, look } of scopesOf(now)) {
+    const kept = await keptLook(context, scope)
+    if (kept === undefined) continue
+    keptLooks.set(scope, kept)
+    lines.push(...gitChangesBetweenRuns(kept, look))
+  }
+  return { lines, kept: keptLooks }
 }
 
-const changesSinceKept = async (
-  { isolation: { store, host } }: Context,
-  scope: string,
-  look: GitLook,
-): Promise<string[]> => {
-  const kept = (await store.gitSnapshots.get(host, scope)) as GitLook | undefined
+/** By scope. */
+export type KeptLooks = ReadonlyMap<string, GitLook>
+
+export const asKept = (looks: GitLooks): KeptLooks => new Map(scopesOf(looks).map(({ scope, look }) => [scope, look]))
+
+const changesSinceKept = async (context: Context, scope: string, look: GitLook): Promise<string[]> => {
+  const kept = await keptLook(context, scope)
   return kept === undefined ? [] : gitChangesBetweenRuns(kept, look)
 }
 
-/** Call in the transaction that records the report: a crash neither hides a change nor repeats it. */
-export const keepLooks = async ({ isolation }: Context, store: Store, now: GitLooks): Promise<void> => {
+const keptLook = async ({ isolation: { store, host } }: Context, scope: string): Promise<GitLook | undefined> =>
+  (await store.gitSnapshots.get(host, scope)) as GitLook | undefined
+
+/**
+ * Call in the transaction that records the report: a crash neither hides a change nor repeats it. Writes nothing for
+ * what is kept already: most runs change none of these files, and this was four writes per run.
+ */
+export const keepLooks = async (
+  { isolation }: Context,
+  store: Store,
+  now: GitLooks,
+  kept: KeptLooks = new Map(),
+): Promise<void> => {
   for (const { scope, look, environmentId } of scopesOf(now)) {
     // A failed check must not become the next baseline.
-    if ('problem' in look) continue
+    if ('problem' in look || isDeepStrictEqual(look, kept.get(scope))) continue
     await store.gitSnapshots.put({
       host: isolation.host,
       scope,

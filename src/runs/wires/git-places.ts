@@ -2,6 +2,7 @@ import { type Dirent, opendirSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../domain/errors.ts'
 import { unlessMissingSync } from '../../domain/missing.ts'
+import { lstatIfThere } from '../../process/files/lstat-if-there.ts'
 import type { Budget } from './git-budget.ts'
 
 /** A file, and its name in reports. */
@@ -56,6 +57,7 @@ const NAMES_AT_ONCE = 64
 
 /** In chunks: a directory can have millions of names, and reading all would block the thread. */
 const entriesIn = (directory: string, most: number, budget: Budget): Dirent[] => {
+  if (lstatIfThere(directory) === undefined) return []
   const listing = unlessMissingSync(() => opendirSync(directory, { bufferSize: NAMES_AT_ONCE }))
   if (listing === undefined) return []
   try {

@@ -1,6 +1,7 @@
-import { lstatSync, readlinkSync, statSync } from 'node:fs'
+import { readlinkSync, type Stats, statSync } from 'node:fs'
 import { toAppError } from '../../domain/errors.ts'
 import { unlessMissingSync } from '../../domain/missing.ts'
+import { lstatIfThere } from '../../process/files/lstat-if-there.ts'
 import { readUntrustedSync } from '../../process/files/read-untrusted.ts'
 import type { Budget } from './git-budget.ts'
 import { hashOf } from './git-config-file.ts'
@@ -17,24 +18,28 @@ export type Printer = {
 const MOST_HASHED = 1_000_000
 
 export const createPrinter = (budget: Budget): Printer => {
-  const content = (path: string, followLink: boolean): string => {
-    const { size, mode, mtimeMs, ctimeMs } = statSync(path)
+  const seen = new Map<string, Stats | undefined>()
+  const lstat = (path: string): Stats | undefined => {
+    if (!seen.has(path)) seen.set(path, lstatIfThere(path))
+    return seen.get(path)
+  }
+  const content = (path: string, { size, mode, mtimeMs, ctimeMs }: Stats, followLink: boolean): string => {
     if (size > Math.min(MOST_HASHED, budget.bytesLeft())) return `${size} ${mtimeMs} ${ctimeMs}`
     budget.takeBytes(size)
     return `${mode & 0o111} ${hashOf(readUntrustedSync(path, { maxBytes: MOST_HASHED, followLink }) ?? '')}`
   }
   return {
     file: (path) => {
-      const stat = unlessMissingSync(() => lstatSync(path))
+      const stat = lstat(path)
       if (stat === undefined) return undefined
       if (stat.isSymbolicLink()) return `link ${readlinkSync(path)}`
-      return stat.isFile() ? content(path, false) : 'no file'
+      return stat.isFile() ? content(path, stat, false) : 'no file'
     },
     target: (path) => {
-      if (unlessMissingSync(() => lstatSync(path))?.isSymbolicLink() !== true) return undefined
+      if (lstat(path)?.isSymbolicLink() !== true) return undefined
       try {
-        if (unlessMissingSync(() => statSync(path))?.isFile() !== true) return undefined
-        return content(path, true)
+        const stat = unlessMissingSync(() => statSync(path))
+        return stat?.isFile() === true ? content(path, stat, true) : undefined
       } catch (error) {
         return `couldn't be read: ${toAppError(error).message}`
       }

@@ -60,7 +60,7 @@ export class SqliteDriver implements Driver {
     await this.#mutex.acquire()
     try {
       if (this.#connection === undefined) throw new AppError('store-failed', `the database ${this.#file} is closed`)
-      this.file.check()
+      this.file.checkNowAndThen()
       return this.#connection
     } catch (error) {
       this.#mutex.release()

@@ -12,6 +12,7 @@ export class SqliteFile {
   #database: string | undefined
   #log: string | undefined
   #lost: AppError | undefined
+  #checkedAt = Number.NEGATIVE_INFINITY
   #watcher: FSWatcher | undefined
 
   constructor(file: string) {
@@ -23,9 +24,18 @@ export class SqliteFile {
     this.#database = identity(this.#file)
   }
 
-  /** Throws if the file was replaced or removed. Two `stat`: 13 µs in total on a busy core. */
+  /** For reads, which nobody relies on once it is lost: a check before every statement took 7% of the server's time. */
+  checkNowAndThen(): void {
+    if (this.#lost !== undefined || performance.now() - this.#checkedAt > UNCHECKED_MS) this.check()
+  }
+
+  /**
+   * Throws if the file was replaced or removed. Call after every write, before anybody relies on it. Two `stat`: 13 µs
+   * in total on a busy core.
+   */
   check(): void {
     if (this.#lost !== undefined) throw this.#lost
+    this.#checkedAt = performance.now()
     if (this.#database === undefined) return
     const log = identity(`${this.#file}-wal`)
     // Exists from the first statement to the last close, and holds the latest commits.
@@ -72,6 +82,8 @@ export class SqliteFile {
     }
   }
 }
+
+const UNCHECKED_MS = 20
 
 const identity = (path: string): string | undefined => {
   try {

@@ -26,7 +26,7 @@ export const ownClone: CheckoutKind = {
 
   spares: undefined,
   add: async (creation, onSpawn) => {
-    const { context, codebase, environment, plan, settings, signal } = creation
+    const { context, codebase, environment, plan, settings, whileWriting, signal } = creation
     const base = await baseRef(creation)
     const point = creation.pointId === undefined ? undefined : await context.store.restorePoints.get(creation.pointId)
     // If restored on a branch of the repository: its own to move only if it was created on that branch.
@@ -45,7 +45,10 @@ export const ownClone: CheckoutKind = {
         refs: base === undefined || base.name === `refs/heads/${plan.branch}` ? [] : [base],
         config: await remoteConfig(context, codebase),
         settings: settings ?? checkoutSettings(plan.trust),
-        onSpawn,
+        onSpawn: (child) => {
+          onSpawn(child)
+          whileWriting?.()
+        },
       },
       { signal },
     )

@@ -1,9 +1,8 @@
-import { lstatSync } from 'node:fs'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
-import { unlessMissingSync } from '../../../domain/missing.ts'
 import { readToken } from '../../../git/admin-dir.ts'
 import { cloneAt } from '../../../git/borrowing-clone.ts'
 import type { Presence } from '../../provider.ts'
+import { lstatIfThere } from '../../../process/files/lstat-if-there.ts'
 
 /** By the token in its own git directory. Starts no program. */
 export const presenceOf = async (_codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence> => {
@@ -15,10 +14,10 @@ export const presenceOf = async (_codebase: Codebase, environment: IsolatedEnvir
 }
 
 const look = async ({ path, id }: IsolatedEnvironment): Promise<Presence> => {
-  if (unlessMissingSync(() => lstatSync(path)) === undefined) return { state: 'missing' }
+  if (lstatIfThere(path) === undefined) return { state: 'missing' }
   const tree = cloneAt(path)
   // Not a link: its target isn't the clone's own.
-  if (unlessMissingSync(() => lstatSync(tree.gitDir))?.isDirectory() !== true) {
+  if (lstatIfThere(tree.gitDir)?.isDirectory() !== true) {
     return { state: 'not-ours', detail: `${path} exists but is no longer a clone` }
   }
   if ((await readToken(tree.gitDir)) !== id) {

@@ -1,8 +1,7 @@
-import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
-import { unlessMissing, unlessMissingSync } from '../../../domain/missing.ts'
+import { unlessMissing } from '../../../domain/missing.ts'
 import type { Sha } from '../../../domain/names.ts'
 import { remedy, shell } from '../../../domain/remedy.ts'
 import { bytesBelow } from '../../../domain/text/raw-path.ts'
@@ -17,6 +16,7 @@ import { tooLarge } from '../../../process/files/read-untrusted.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { RestorePointSource } from '../checkout/kind.ts'
+import { lstatIfThere } from '../../../process/files/lstat-if-there.ts'
 
 /**
  * Every ref of a clone. An agent can write millions of them to one file in a second, and every listing would read them
@@ -29,7 +29,7 @@ export const refsOfClone = async (git: Git, tree: Tree): Promise<Ref[]> => {
 
 export const assertFewRefs = async ({ commonDir }: Repo): Promise<void> => {
   const file = join(commonDir, 'packed-refs')
-  const size = unlessMissingSync(() => lstatSync(file))?.size ?? 0
+  const size = lstatIfThere(file)?.size ?? 0
   if (size > maxPackedBytes) throw tooLarge(file, size, maxPackedBytes)
   const pending = ['refs']
   for (let count = 0, dir = pending.pop(); dir !== undefined; dir = pending.pop()) {

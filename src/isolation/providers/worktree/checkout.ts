@@ -26,7 +26,7 @@ export const linkedWorktree: CheckoutKind = {
   followRename,
 
   spares: { claim: claimSpare, take: takeSpare },
-  add: async ({ context, kind, environment, plan, settings, signal }, onSpawn) => {
+  add: async ({ context, kind, environment, plan, settings, whileWriting, signal }, onSpawn) => {
     await fastForward(context, plan)
     using _ = await reserveSpace(context.git, plan.repo)
     const tree = await addWorktree(context.git, plan.repo, {
@@ -37,7 +37,14 @@ export const linkedWorktree: CheckoutKind = {
       onSpawn,
     })
     await context.failpoint(`${kind}.added`)
-    await checkOutHead(context.git, tree, { settings: settings ?? checkoutSettings(plan.trust), onSpawn, signal })
+    await checkOutHead(context.git, tree, {
+      settings: settings ?? checkoutSettings(plan.trust),
+      onSpawn: (child) => {
+        onSpawn(child)
+        whileWriting?.()
+      },
+      signal,
+    })
     return tree
   },
   ready: async ({ gitDir }, { id }) => {

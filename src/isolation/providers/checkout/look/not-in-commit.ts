@@ -1,7 +1,5 @@
-import { lstatSync } from 'node:fs'
 import type { RepoConfig } from '../../../../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../../domain/environment.ts'
-import { unlessMissingSync } from '../../../../domain/missing.ts'
 import type { Sha } from '../../../../domain/names.ts'
 import type { Fact } from '../../../../domain/removal/reason.ts'
 import { bytesBelow, rawBytes, shownPath, toRaw } from '../../../../domain/text/raw-path.ts'
@@ -22,6 +20,7 @@ import { readDirt } from './dirt.ts'
 import { coveredBy, repositoriesInside } from './repositories-inside.ts'
 import { walk } from '../../../walk.ts'
 import { submoduleTree } from './submodules.ts'
+import { lstatIfThere } from '../../../../process/files/lstat-if-there.ts'
 
 export type Subject = {
   readonly codebase: Codebase
@@ -99,7 +98,7 @@ const differsByContent = async (
   const withAll = { settings: [...settings, ['core.sparseCheckout', 'false'] as const] }
   const differing = await withCheckoutCopy(git, tree, commit, compare, withAll)
   const kindOf = (path: string): 'missing' | 'file' | 'other' => {
-    const found = unlessMissingSync(() => lstatSync(bytesBelow(tree.path, path)))
+    const found = lstatIfThere(bytesBelow(tree.path, path))
     return found === undefined ? 'missing' : found.isFile() ? 'file' : 'other'
   }
   const missing = differing.filter((path) => kindOf(path) === 'missing')
@@ -131,7 +130,7 @@ const ignoredByOthers = async (
   const isOurs = async (path: string): Promise<boolean> => {
     if (slice.isOver()) await slice.next()
     const at = bytesBelow(tree.path, path)
-    const found = unlessMissingSync(() => lstatSync(at))
+    const found = lstatIfThere(at)
     if (found === undefined) return true
     if (!found.isDirectory()) {
       const name = shownPath(path)

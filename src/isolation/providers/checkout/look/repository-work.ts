@@ -1,6 +1,4 @@
-import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { unlessMissingSync } from '../../../../domain/missing.ts'
 import { type RepoPath, toRepoPath } from '../../../../domain/names.ts'
 import type { RepositoryWork } from '../../../../domain/removal/reason.ts'
 import { halfDone, readAdminDirs } from '../../../../git/admin-dir.ts'
@@ -10,6 +8,7 @@ import { readIndexState } from '../../../../git/hidden.ts'
 import { readStatus } from '../../../../git/status.ts'
 import { countUnpushed, refsWithoutCommits } from '../../../../git/unreachable.ts'
 import type { IsolationContext } from '../../../context.ts'
+import { lstatIfThere } from '../../../../process/files/lstat-if-there.ts'
 
 /** A repository by its git directory; `path` is where its files are, unless it is bare. */
 export type Checkout = { readonly gitDir: string; readonly path: string | undefined }
@@ -37,7 +36,7 @@ const sharedWithOthers = async (
   gitDir: string,
   repo: Repo,
 ): Promise<RepositoryWork | undefined> => {
-  const has = (name: string): boolean => unlessMissingSync(() => lstatSync(join(gitDir, name))) !== undefined
+  const has = (name: string): boolean => lstatIfThere(join(gitDir, name)) !== undefined
   if (has('objects/info/alternates')) return { kind: 'borrows-objects' }
   if ((await readAdminDirs(gitDir)).length > 0) return { kind: 'has-worktrees' }
   // Git would fetch missing objects while we look.

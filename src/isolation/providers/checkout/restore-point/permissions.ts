@@ -1,10 +1,11 @@
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
 import { bytesBelow, shownPath } from '../../../../domain/text/raw-path.ts'
 import type { Permissions } from '../../../../domain/removal/restore-point.ts'
-import { unlessMissing, unlessMissingSync } from '../../../../domain/missing.ts'
+import { unlessMissing } from '../../../../domain/missing.ts'
 import { listDirectory } from '../../../../process/files/list-directory.ts'
 import { trimEndOf } from '../../../../domain/text/trim-end.ts'
 import { createTimeSlice } from '../../../../process/time-slice.ts'
+import { lstatIfThere } from '../../../../process/files/lstat-if-there.ts'
 
 export type Skip = {
   /** Raw paths that a checkout makes executable. Undefined: git itself shows files that differ. */
@@ -31,7 +32,7 @@ export const readPermissions = async (root: string, skip: Skip): Promise<Permiss
       const inner = path === '' ? entry.name : `${path}/${entry.name}`
       if (inner === '.git' || entry.isSymbolicLink()) continue
       if (slice.isOver()) await slice.next()
-      const found = unlessMissingSync(() => lstatSync(at(root, inner)))
+      const found = lstatIfThere(at(root, inner))
       if (found?.isFile() === true) {
         const isExecutable = (found.mode & 0o100) !== 0
         const differs = skip.executable !== undefined && skip.executable.has(inner) !== isExecutable
@@ -78,7 +79,7 @@ export const applyPermissions = async (
   // Inner ones first: a restored directory may not be enterable.
   for (const path of Object.keys(modes).sort().toReversed()) {
     if (slice.isOver()) await slice.next()
-    const found = unlessMissingSync(() => lstatSync(at(root, withoutSlash(path))))
+    const found = lstatIfThere(at(root, withoutSlash(path)))
     const isSameKind = path.endsWith('/') ? found?.isDirectory() : found?.isFile()
     if (isSameKind === true) chmodSync(at(root, withoutSlash(path)), modes[path] ?? 0o600)
   }
