@@ -15,6 +15,7 @@ import { AppError } from './domain/errors.ts'
 import type { PlatformSettings } from './platforms/remote.ts'
 import { createOnEnvironmentLost } from './conversations/environment-lost.ts'
 import { toRepoPath } from './domain/names.ts'
+import type { FleetContext } from './fleet/context.ts'
 import { createGit, type Git } from './git/door.ts'
 import type { IsolationContext } from './isolation/context.ts'
 import { recogniseFullHome } from './isolation/disk-full.ts'
@@ -171,13 +172,21 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
   }
   await prefetched
   const isolation = createEnvironments(context)
-  return {
+  let fleet: Promise<FleetContext> | undefined
+  const workplace: Omit<Workplace, 'fleet'> = {
     context,
     environments: async () => isolation,
     databaseName:
       databaseUrl === undefined ? `SQLite, ${sqliteFile}` : `PostgreSQL, ${URL.parse(databaseUrl)?.host ?? ''}`,
     keepSpares: (codebaseId) => inBackground(log, home, ['keep-spares', codebaseId]),
     platforms,
+  }
+  return {
+    ...workplace,
+    fleet: () =>
+      (fleet ??= import('./main/fleet.ts').then(({ createFleet }) =>
+        createFleet(workplace, { program: fileURLToPath(import.meta.url) }),
+      )),
   }
 }
 

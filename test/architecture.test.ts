@@ -59,6 +59,9 @@ const opensFiles: Record<string, string> = {
   'src/process/cgroup.ts': 'reads /proc and writes into a cgroup, which is no place for files',
   'src/process/files/mounts.ts': 'reads /proc',
   'src/process/table.ts': 'reads /proc',
+  'src/process/arguments.ts': 'reads /proc',
+  'src/process/files/fifo.ts': 'writes to a FIFO with O_NONBLOCK and O_NOFOLLOW',
+  'src/process/files/log-tail.ts': 'opens logs with O_NONBLOCK and O_NOFOLLOW',
   'src/isolation/durable.ts': 'writes with O_NONBLOCK and O_NOFOLLOW',
   'src/isolation/lock/lock-file.ts': 'writes with O_NONBLOCK and O_NOFOLLOW, or with O_EXCL',
   'src/isolation/paths.ts': 'makes a new file (O_EXCL)',
@@ -69,6 +72,7 @@ const opensFiles: Record<string, string> = {
   'src/store/archon/sqlite.ts': "reads another program's database, which a person named",
   'src/main.ts': 'reads package.json of this installation',
   'src/main/take-environment.ts': 'reads /proc, and a file that this very process wrote',
+  'src/main/old-code-caches.ts': 'gets node:fs from src/main/cached-script.ts: reads and deletes our own cache',
   'src/main/cached-script.ts':
     'loads the program, so it can import none of it: reads the installation and our own cache',
 }
@@ -99,6 +103,7 @@ const listsAtOnce: Record<string, string> = {
   'src/process/cgroup.ts': 'reads a cgroup',
   'src/git/clone-bare.ts': 'asks whether the directory that a person named is empty',
   'src/git/blobs.ts': "syncs git's object directories, while nothing else may happen",
+  'src/main/old-code-caches.ts': 'lists our own cache, once per version and at the end of a command',
   'src/runs/wires/git-places.ts': 'answers at once, and refuses more than 500 hooks',
 }
 

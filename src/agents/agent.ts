@@ -23,6 +23,30 @@ export type Agent = {
    * `signal` aborts, its whole process tree is dead before this settles.
    */
   run(request: AgentRequest): Promise<AgentResult>
+  /** How to start it in a terminal that a person can attach to. Missing: it works only through `run`. */
+  interactive?(request: InteractiveRequest): Promise<InteractiveProgram>
+  /** Those of our own variables that its program gets, such as its model's key. */
+  readonly granted?: Readonly<Record<string, string>>
+  /** It runs no commands, so it can't report by itself that an item is done. */
+  readonly runsNoCommands?: true
+}
+
+export type InteractiveRequest = {
+  readonly directory: string
+  /** What it is told first. */
+  readonly prompt: string
+  /** To find its session again: unique for one agent of the fleet, and a UUID. */
+  readonly sessionId: string
+  /** Continue the session, if there is one. */
+  readonly resume: boolean
+  /** Directories outside of its own that it may write, where it has a sandbox. */
+  readonly writable: readonly string[]
+}
+
+export type InteractiveProgram = {
+  readonly command: readonly [string, ...string[]]
+  /** Beside `granted`. */
+  readonly variables: Readonly<Record<string, string>>
 }
 
 export type AgentAvailability =
@@ -71,6 +95,8 @@ export type AgentAttachment = {
   /** As checked by the downloader: "image/png". */
   readonly mediaType: string
   readonly bytes: number
+  /** Of an image, in pixels. */
+  readonly longestSide?: number
 }
 
 export type AgentRules = {

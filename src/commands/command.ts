@@ -7,6 +7,7 @@ import type { IsolationHints } from '../domain/hints.ts'
 import type { Notice } from '../domain/notice.ts'
 import type { Remedy } from '../domain/remedy.ts'
 import type { LoadPlatforms, Reach } from '../domain/platform-capabilities.ts'
+import type { FleetContext } from '../fleet/context.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Environments } from '../isolation/environments.ts'
 import type { Conversation } from '../store/store.ts'
@@ -64,6 +65,8 @@ export type Workplace = {
   readonly context: IsolationContext
   /** Lazy: read-only commands don't need it. */
   readonly environments: () => Promise<Environments>
+  /** Lazy: only the fleet's commands need it. */
+  readonly fleet: () => Promise<FleetContext>
   /** Prepares spares in the background. Never throws or blocks. */
   readonly keepSpares: (codebaseId: string) => void
   readonly platforms: LoadPlatforms

@@ -86,7 +86,7 @@ const chatStatus = async (
 })
 
 const runningIn = async (
-  context: Pick<IsolationContext, 'store' | 'host'>,
+  context: Pick<IsolationContext, 'store' | 'host' | 'self'>,
   { id }: IsolatedEnvironment,
 ): Promise<string[]> =>
   ((await leaseHolders(context, [id])).get(id) ?? [])

@@ -6,6 +6,7 @@ import { knownPlatforms } from '../platforms/capabilities.ts'
 import type { Answered } from './command.ts'
 import { asProgram } from './views/view.ts'
 import { worktreeLink } from './worktree-link.ts'
+import { noFleet } from '../../test/helpers/no-fleet.ts'
 
 const view = { ...asProgram, now: 0 }
 
@@ -19,6 +20,7 @@ const link = (world: World, ref: string, conversation: string): Promise<Answered
     open: async () => ({
       context: world.context,
       environments: async () => world.provider,
+      fleet: noFleet,
       keepSpares: () => undefined,
       platforms: async () => knownPlatforms,
       databaseName: 'SQLite',

@@ -128,6 +128,7 @@ const execute = async (
     open: async () => ({
       context: context.isolation,
       environments: context.environments,
+      fleet: context.fleet,
       keepSpares: context.keepSpares,
       platforms: context.platforms,
       databaseName: context.isolation.store.engine,

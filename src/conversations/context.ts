@@ -1,4 +1,5 @@
 import type { LoadPlatforms } from '../domain/platform-capabilities.ts'
+import type { FleetContext } from '../fleet/context.ts'
 import type { RunsContext } from '../runs/context.ts'
 import type { Changes } from './changes.ts'
 import type { Delivery } from './outbox/delivery.ts'
@@ -12,6 +13,8 @@ export type ConversationsContext = RunsContext & {
   readonly platforms: LoadPlatforms
   readonly changes: Changes
   readonly repoCommands: RepoCommandCache
+  /** Lazy: only the fleet's commands need it. */
+  readonly fleet: () => Promise<FleetContext>
   /** Prepares spares in the background. Never throws or blocks. */
   readonly keepSpares: (codebaseId: string) => void
 }

@@ -96,6 +96,8 @@ export type Codebase = {
   /** We cloned it, so it's under the home and `codebase remove` may delete it. */
   readonly cloned: boolean
   readonly trustedConfig: string | undefined
+  /** The same for the commands of its formulas and its landing gates. */
+  readonly trustedChecks?: string | undefined
   /** The base commit whose `.coppice/config.yaml` was read last, and that file; without text, the commit has none. */
   readonly configCommit: string | undefined
   readonly configText: string | undefined

@@ -1,7 +1,7 @@
 import type { EnvironmentId } from './names.ts'
 
 /** Each kind has its own rule for how long it keeps an environment. */
-export type HolderKind = 'conversation'
+export type HolderKind = 'conversation' | 'item'
 
 /** Something that uses an environment across messages. */
 export type Holder = {

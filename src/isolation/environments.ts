@@ -79,7 +79,8 @@ export const keepSpares = async (context: IsolationContext, codebase: Codebase):
 const chosen = (
   { settings: { isolationProvider } }: Pick<IsolationContext, 'settings'>,
   { provider }: RepoConfig,
-): ProviderName => (provider === undefined ? isolationProvider : stricter(provider, isolationProvider))
+  wanted: ProviderName = isolationProvider,
+): ProviderName => (provider === undefined ? wanted : stricter(provider, wanted))
 
 /** Fetches, then creates with the configured provider: the home's configuration, or the repository's own. */
 const create = async (
@@ -88,12 +89,13 @@ const create = async (
 ): Promise<Created | Existing | LimitReached> => {
   const offline = await freshenFor(context, request)
   const start = await baseAndConfig(context, request.codebase, request.base)
-  const provider = await providerOf(context, { provider: chosen(context, start.config) })
+  const provider = await providerOf(context, { provider: chosen(context, start.config, request.provider) })
   const baseNamed = request.base !== undefined
-  // While git creates files, this reads history.
-  const offer = offerRelated(context, request, baseNamed ? undefined : start.base)
-  const made = await provider.create(context, { ...request, ...start, baseNamed })
-  return made.outcome === 'created' ? { ...made, notices: [...offline, ...made.notices, ...(await offer)] } : made
+  let offered: Promise<Notice[]> | undefined
+  const offer = (): Promise<Notice[]> =>
+    (offered ??= offerRelated(context, request, baseNamed ? undefined : start.base))
+  const made = await provider.create(context, { ...request, ...start, baseNamed, whileWriting: () => void offer() })
+  return made.outcome === 'created' ? { ...made, notices: [...offline, ...made.notices, ...(await offer())] } : made
 }
 
 const freshenFor = async (

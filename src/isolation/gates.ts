@@ -7,9 +7,12 @@ import type { Merged } from '../domain/merge-proof.ts'
 import type { Notice } from '../domain/notice.ts'
 import { shownPath } from '../domain/text/raw-path.ts'
 import type { Tree } from '../domain/tree.ts'
+import { mayHaveSession } from '../domain/fleet/agent.ts'
 import { liveness } from '../process/identity.ts'
 import { processesInside, type ProcessesInside } from '../process/processes-inside.ts'
 import { mountsInside } from '../process/files/mounts.ts'
+import { agentMark } from '../process/run-mark.ts'
+import { processesOfRuns } from '../process/run-processes.ts'
 import { processTable } from '../process/table.ts'
 import { selfAndAncestors } from '../process/tree.ts'
 import type { IsolationContext } from './context.ts'
@@ -215,6 +218,7 @@ export const usesOf = async (
     if (state === 'alive') reasons.push(no('not-in-use', { kind: 'lease', purpose, pid: holder.pid }))
     if (state === 'cannot-tell') reasons.push(cannotTell('not-in-use', { kind: 'unknown-lease', purpose }))
   }
+  reasons.push(...(await agentsIn(context, environment)))
   if (tree === undefined) return reasons
   const lock = await (await providerOf(context, environment)).lockReason(tree)
   if (lock !== undefined && !lock.startsWith('coppice: ')) {
@@ -236,6 +240,30 @@ export const usesOf = async (
     notices.push({ kind: 'processes-not-inspected', processes })
   }
   return reasons
+}
+
+/**
+ * An agent of the fleet isn't only its session's first process: what it started elsewhere may still write here. On
+ * another host nobody can tell.
+ */
+const agentsIn = async (
+  { store, host, home }: Pick<IsolationContext, 'store' | 'host' | 'home'>,
+  { id }: Used,
+): Promise<GateAnswer[]> => {
+  const answers: GateAnswer[] = []
+  for (const agent of await store.fleetAgents.ofEnvironments([id])) {
+    const { name, session, spawn } = agent
+    const answer = { kind: 'agent', name } as const
+    if (agent.host !== host) answers.push(cannotTell('not-in-use', answer))
+    else if (session !== undefined && liveness(session.root) !== 'dead') answers.push(no('not-in-use', answer))
+    else if (mayHaveSession(agent.state) && !(await isAllOver(home, spawn))) answers.push(no('not-in-use', answer))
+  }
+  return answers
+}
+
+const isAllOver = async (home: string, spawn: string): Promise<boolean> => {
+  const { rows, complete } = await processesOfRuns([agentMark(home, spawn)])
+  return complete && rows.length === 0
 }
 
 const scanOf =

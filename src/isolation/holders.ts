@@ -1,4 +1,5 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
+import { isSettled } from '../domain/fleet/item.ts'
 import type { Holder, HolderKind } from '../domain/holder.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import type { Fact } from '../domain/removal/reason.ts'
@@ -25,14 +26,16 @@ const hour = 60 * 60 * 1000
 /**
  * A conversation blocks removal until it is stale (one hour after its last message if the work is merged). It also
  * blocks while one of its messages waits or runs, however old: that message will be processed here. An environment that
- * a persistent chat has ever used is its user's own, wherever the chat works now: only a command for it removes it.
+ * a persistent chat has ever used is its user's own, wherever the chat works now: only a command for it removes it, or a
+ * cleanup that the chat which works there asks for.
  */
 const conversations: HolderRules = {
   holding: async (context, { environment, merged, options }) => {
     const { staleDays, holdMergedHours } = context.settings
     const isUnasked = options.trigger !== 'command'
-    const owner: Fact[] = environment.persistent === true && isUnasked ? [{ kind: 'persistent' }] : []
     const all = await context.store.conversations.ofEnvironments([environment.id])
+    const isOwners = isCleanup(options) && all.some(({ id, persistent }) => persistent && id === options.askedBy)
+    const owner: Fact[] = environment.persistent === true && isUnasked && !isOwners ? [{ kind: 'persistent' }] : []
     const others = all.filter(({ id }) => id !== options.askedBy)
     if (others.length === 0) return owner
     const pending = await context.store.inbox.pending(others)
@@ -52,7 +55,36 @@ const conversations: HolderRules = {
   clear: (store, id) => store.conversations.update(id, { environmentId: undefined }),
 }
 
-const holderKinds: Record<HolderKind, HolderRules> = { conversation: conversations }
+/** A conversation that asks for a cleanup has typed it: the schedule and the limit ask in nobody's name. */
+const isCleanup = ({ trigger }: RemoveOptions): boolean => trigger === 'merged' || trigger === 'stale'
+
+/** An item needs its environment until it is settled: for its agent, or for a person who decides about it. */
+const items: HolderRules = {
+  holding: async ({ store }, { environment, options }) => {
+    const held = (await store.items.ofEnvironments([environment.id])).filter(
+      ({ id, state }) => !isSettled(state) && itemHolder(id) !== options.askedBy,
+    )
+    return [...held.map(({ id }): Fact => ({ kind: 'item', id })), ...(await crewOf(store, environment, options))]
+  },
+  clear: (store, id) => store.items.update(Number(id.slice(ITEM.length)), { environmentId: undefined }),
+}
+
+/** Nothing removes a crew member's environment but a person. */
+const crewOf = async (
+  store: Store,
+  { work, host }: IsolatedEnvironment,
+  { askedBy }: RemoveOptions,
+): Promise<Fact[]> => {
+  const owner = work.type === 'agent' ? await store.fleetAgents.byName(host, work.id) : undefined
+  return owner?.kind === 'crew' && askedBy !== owner.id ? [{ kind: 'crew', name: owner.name }] : []
+}
+
+const ITEM = 'item:'
+
+/** The item as a holder, which may ask for the removal of what it holds itself. */
+export const itemHolder = (id: number): string => `${ITEM}${id}`
+
+const holderKinds: Record<HolderKind, HolderRules> = { conversation: conversations, item: items }
 
 export const holdersOf = async (context: IsolationContext, question: HoldQuestion): Promise<Fact[]> =>
   (await Promise.all(Object.values(holderKinds).map((kind) => kind.holding(context, question)))).flat()

@@ -3,10 +3,11 @@ import { AppError } from '../domain/errors.ts'
 import type { EnvironmentId } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Tree } from '../domain/tree.ts'
-import { type Liveness, liveness } from '../process/identity.ts'
+import { type Liveness, livenessSeenBy } from '../process/identity.ts'
 import type { Lease } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './lock/locked.ts'
+import { isSame } from '../process/tree.ts'
 import { byProvider, presenceOf, providerOf } from './provider-of.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
@@ -60,7 +61,7 @@ export const acquireLease = async (
 
 /** The leases of these environments and whether their holders are alive. Unknown for another host. */
 export const leaseHolders = async (
-  context: Pick<IsolationContext, 'store' | 'host'>,
+  context: Pick<IsolationContext, 'store' | 'host' | 'self'>,
   ids: readonly EnvironmentId[],
 ): Promise<Map<EnvironmentId, { lease: Lease; liveness: Liveness }[]>> => {
   const leases = await context.store.leases.ofEnvironments(ids)
@@ -89,6 +90,17 @@ export const dropDeadLeases = (context: IsolationContext, codebase: Codebase): P
     await unlockUnused(context, codebase, usable)
     return dropped
   })
+
+/** Drops the environment's leases of a holder that has ended, and our lock if no other lease is left. */
+export const dropLeasesOf = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  holder: ProcessIdentity,
+): Promise<void> => {
+  const leases = await context.store.leases.ofEnvironments([environment.id])
+  for (const lease of leases) if (isSame(lease.holder, holder)) await releaseLease(context, codebase, lease)
+}
 
 const usableTree = async (
   context: Pick<IsolationContext, 'store' | 'providers'>,
@@ -149,5 +161,5 @@ const unlock = async (
   if (reason?.startsWith(prefix) === true) await provider.unlock(presence.tree, reason)
 }
 
-const judge = ({ host }: Pick<IsolationContext, 'host'>, lease: Lease): Liveness =>
-  lease.host === host ? liveness(lease.holder) : 'cannot-tell'
+const judge = ({ host, self }: Pick<IsolationContext, 'host' | 'self'>, lease: Lease): Liveness =>
+  lease.host === host ? livenessSeenBy(self, lease.holder) : 'cannot-tell'

@@ -5,6 +5,7 @@ import type { GateAnswer } from '../domain/removal/gates.ts'
 import type { BranchName, EnvironmentId, Sha } from '../domain/names.ts'
 import type { LeftAlone, Notice } from '../domain/notice.ts'
 import type { Program } from '../domain/program.ts'
+import type { ProviderName } from '../domain/provider-name.ts'
 import type { Remedy } from '../domain/remedy.ts'
 import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import type { Repo, Tree } from '../domain/tree.ts'
@@ -28,6 +29,8 @@ export type IsolationRequest = {
   readonly createdBy: string
   /** For a persistent chat, whose environments are its user's own. */
   readonly persistent?: boolean
+  /** Instead of the configured one; the repository may still ask for more separation. */
+  readonly provider?: ProviderName | undefined
   /** Other identities that will also find this environment. */
   readonly aliases: readonly Work[]
   /** Why a pull request counts as a fork's although nobody said so. */
@@ -43,6 +46,8 @@ export type CreateRequest = Omit<IsolationRequest, 'base'> & {
   readonly config: RepoConfig
   /** The base was named in the request, not the codebase's own. */
   readonly baseNamed: boolean
+  /** Called when git has begun to write the files, so that other reading costs no time. May be called again. */
+  readonly whileWriting?: () => void
 }
 
 export type Created = {

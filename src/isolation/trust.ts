@@ -79,7 +79,7 @@ export const trustPurpose = 'setting up a trusted worktree'
 
 /** A run would change what is being vouched for. Each holds its lease first, so one of them sees the other. */
 const assertNotBeingTrusted = async (
-  context: Pick<IsolationContext, 'store' | 'host'>,
+  context: Pick<IsolationContext, 'store' | 'host' | 'self'>,
   { id, branch }: Pick<IsolatedEnvironment, 'id' | 'branch'>,
 ): Promise<void> => {
   const leases = (await leaseHolders(context, [id])).get(id) ?? []

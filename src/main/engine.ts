@@ -39,7 +39,7 @@ export type EngineOptions = {
 
 /** Everything that processes messages, for the server and for `coppice chat` without one. */
 export const createEngine = (
-  { context: isolation, environments, keepSpares, platforms }: Workplace,
+  { context: isolation, environments, fleet, keepSpares, platforms }: Workplace,
   { deliveries, runTokens, conversation, mayClaim = () => true, onHandled }: EngineOptions,
 ): Engine => {
   const { store, host, self, clock, ids, log, settings, git, home, secrets, failpoint } = isolation
@@ -64,6 +64,7 @@ export const createEngine = (
   const context: ConversationsContext = {
     isolation,
     environments,
+    fleet,
     queue,
     agents,
     deliveries,

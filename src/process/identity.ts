@@ -2,6 +2,7 @@ import type { ProcessReading } from './process-reading.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { readDarwinProcess } from './identity-darwin.ts'
 import { readLinuxProcess } from './identity-linux.ts'
+import { isSame } from './tree.ts'
 
 export type Liveness = 'alive' | 'dead' | 'cannot-tell'
 
@@ -28,6 +29,10 @@ export const liveness = (identity: ProcessIdentity): Liveness => {
   if (reading.kind === 'gone') return 'dead'
   return reading.startTime === identity.startTime && !reading.zombie ? 'alive' : 'dead'
 }
+
+/** The same for a process that is most often ourselves: then nothing is read. */
+export const livenessSeenBy = (self: ProcessIdentity, identity: ProcessIdentity): Liveness =>
+  isSame(self, identity) ? 'alive' : liveness(identity)
 
 /** By start time; false if they can't be compared (another boot). */
 export const startedBefore = (one: ProcessIdentity, other: ProcessIdentity): boolean => {

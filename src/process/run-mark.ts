@@ -23,6 +23,15 @@ export const scriptMark = (home: string, environment: string, kind: 'setup' | 't
   cgroup: undefined,
 })
 
+/**
+ * For one life of a fleet's agent. No cgroup: whoever ends the session may have been started in it (`coppice done`), and
+ * would end itself.
+ */
+export const agentMark = (home: string, spawn: string): RunMark => ({
+  id: `${prefixOf(home)}.agent.${spawn}`,
+  cgroup: undefined,
+})
+
 const prefixOf = (home: string): string => createHash('sha256').update(home).digest('hex').slice(0, 12)
 
 /** In the environment of the agent and its children. */

@@ -4,6 +4,11 @@ import { conversationStore } from './conversations/conversations.ts'
 import type { Database, Engine } from './engine.ts'
 import { environmentStore } from './environments/environments.ts'
 import { eventStore } from './events.ts'
+import { fleetAgentStore } from './fleet/agents.ts'
+import { fleetControlStore } from './fleet/control.ts'
+import { formulaRunStore } from './fleet/formula-runs.ts'
+import { itemStore } from './fleet/items.ts'
+import { landingStore } from './fleet/landings.ts'
 import { gitSnapshotStore } from './git-snapshots.ts'
 import { inboxStore } from './inbox/inbox.ts'
 import { journalStore } from './journal.ts'
@@ -44,6 +49,11 @@ export const buildStore = (db: Kysely<Tables>, engine: Engine, ends: Pick<Databa
     gitSnapshots: gitSnapshotStore(db),
     pageSessions: pageSessionStore(db),
     platformMemory: platformMemoryStore(db),
+    items: itemStore(db, engine),
+    fleetAgents: fleetAgentStore(db, engine),
+    formulaRuns: formulaRunStore(db),
+    landings: landingStore(db),
+    fleetControl: fleetControlStore(db, engine),
     transaction: (work) =>
       db.isTransaction
         ? work(store)

@@ -1,7 +1,9 @@
 import type { Kysely } from 'kysely'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
+import { settledStates } from '../domain/fleet/item.ts'
 import { toCodebaseId } from '../domain/names.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 import { type Engine, inTransaction } from './engine.ts'
 import { isLive } from './environments/rows.ts'
 import { fromFlag, orNull, orUndefined, patchedColumns, toFlag } from './rows.ts'
@@ -33,6 +35,7 @@ export const codebaseStore = (db: Kysely<Tables>, engine: Engine): CodebaseStore
       inTransaction(db, async (transaction) => {
         await lockCodebase(transaction, engine, id)
         await refuseInUse(transaction, id)
+        await refuseFleet(transaction, id)
         await recordFormerCodebase(transaction, id)
         await transaction.deleteFrom('codebases').where('id', '=', id).execute()
       }),
@@ -68,6 +71,31 @@ const refuseInUse = async (db: Kysely<Tables>, id: string): Promise<void> => {
   }
 }
 
+/** Items that are settled go with it, and agents that are gone. */
+const refuseFleet = async (db: Kysely<Tables>, id: string): Promise<void> => {
+  const agent = await db
+    .selectFrom('agents')
+    .select('name')
+    .where('codebase_id', '=', id)
+    .where('state', '<>', 'gone')
+    .executeTakeFirst()
+  if (agent !== undefined) {
+    throw new AppError('codebase-in-use', `the fleet's agent ${agent.name} works in the repository`, {
+      remedy: remedy`stop it first: ${coppice('fleet down')}`,
+    })
+  }
+  const item = await db
+    .selectFrom('items')
+    .select('id')
+    .where('codebase_id', '=', id)
+    .where('state', 'not in', settledStates)
+    .executeTakeFirst()
+  if (item === undefined) return
+  throw new AppError('codebase-in-use', `the repository still has items, such as ${item.id}`, {
+    remedy: remedy`finish or close them first: ${coppice('item list')} shows them`,
+  })
+}
+
 /**
  * The foreign key clears the reference; such conversations must differ from those that never had a codebase.
  */
@@ -90,6 +118,7 @@ const patchColumns = {
   github: 'github',
   defaultAgent: 'default_agent',
   trustedConfig: 'trusted_config',
+  trustedChecks: 'trusted_checks',
   configCommit: 'config_commit',
   configText: 'config_text',
   fetchedAt: 'fetched_at',
@@ -114,6 +143,7 @@ const toRow = (codebase: Codebase): CodebaseRow => ({
   default_agent: orNull(codebase.defaultAgent),
   cloned: toFlag(codebase.cloned),
   trusted_config: orNull(codebase.trustedConfig),
+  trusted_checks: orNull(codebase.trustedChecks),
   config_commit: orNull(codebase.configCommit),
   config_text: orNull(codebase.configText),
   fetched_at: orNull(codebase.fetchedAt),
@@ -135,6 +165,7 @@ const fromRow = (row: CodebaseRow): Codebase => ({
   defaultAgent: orUndefined(row.default_agent),
   cloned: fromFlag(row.cloned),
   trustedConfig: orUndefined(row.trusted_config),
+  ...(row.trusted_checks !== null && { trustedChecks: row.trusted_checks }),
   configCommit: orUndefined(row.config_commit),
   configText: orUndefined(row.config_text),
   fetchedAt: orUndefined(row.fetched_at),

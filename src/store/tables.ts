@@ -1,4 +1,15 @@
 import type { Generated } from 'kysely'
+import type {
+  CounterRow,
+  FleetAgentRow,
+  FleetControlRow,
+  FormulaRunRow,
+  ItemDependencyRow,
+  ItemFollowerRow,
+  ItemHistoryRow,
+  ItemRow,
+  LandingRow,
+} from './fleet/tables.ts'
 
 /**
  * The tables as Kysely sees them. Both engines store the same: booleans as 0 or 1, times as integer milliseconds, JSON
@@ -29,6 +40,15 @@ export type Tables = {
   paused_messages: PausedMessageRow
   run_watches: RunWatchRow
   git_looks: GitLookTableRow
+  counters: CounterRow
+  items: ItemRow
+  item_dependencies: ItemDependencyRow
+  item_history: ItemHistoryRow
+  item_followers: ItemFollowerRow
+  agents: FleetAgentRow
+  formula_runs: FormulaRunRow
+  landings: LandingRow
+  fleet_control: FleetControlRow
   migrations: MigrationRow
 }
 
@@ -46,6 +66,7 @@ export type CodebaseRow = {
   default_agent: string | null
   cloned: number
   trusted_config: string | null
+  trusted_checks: string | null
   config_commit: string | null
   config_text: string | null
   fetched_at: number | null

@@ -9,6 +9,7 @@ import { createEnvironments } from '../../src/isolation/environments.ts'
 import { createEngine, type Engine } from '../../src/main/engine.ts'
 import { reconcileAll } from '../../src/main/reconcile-all.ts'
 import type { Sandbox } from '../helpers/repo.ts'
+import { noFleet } from '../helpers/no-fleet.ts'
 
 /** Where the double of the platform listens, and how long a message it takes. */
 export type DoubleAddress = { readonly url: string; readonly limit: number }
@@ -26,6 +27,7 @@ export const engineOf = (context: IsolationContext, double: DoubleAddress): Engi
   const workplace: Workplace = {
     context,
     environments: async () => provider,
+    fleet: noFleet,
     keepSpares: () => undefined,
     platforms: async () => new Map([['double', { reach: 'server', persistent: false }]]),
     databaseName: 'the database of a test',

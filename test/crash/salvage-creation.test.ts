@@ -23,6 +23,7 @@ import { everyCase } from '../helpers/every-case.ts'
 import { makeDirty, makeFive, makeScenarioWorld } from './arrange.ts'
 import type { World, WorldOptions } from '../helpers/world.ts'
 import { messageIn, remedyIn, said } from '../helpers/words.ts'
+import { noFleet } from '../helpers/no-fleet.ts'
 
 /** Somebody finds the half-made directory and works in it before anyone has recovered. */
 const meddlings: Record<string, (path: string, git: (...args: string[]) => string) => void> = {
@@ -410,6 +411,7 @@ const commandLine = async ({ context, provider, codebase }: World, ...argv: stri
     open: async () => ({
       context: { ...context, store: { ...context.store, close: async () => undefined } },
       environments: async () => provider,
+      fleet: noFleet,
       keepSpares: () => undefined,
       platforms: async () => knownPlatforms,
       databaseName: 'SQLite',

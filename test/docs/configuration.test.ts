@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { defaultRepoConfig, repoKey, repoTable } from '../../src/domain/config/repository.ts'
+import { poolTable } from '../../src/domain/config/fleet.ts'
 import type { Rule } from '../../src/domain/config/rules.ts'
 import { defaultSettings, type Settings, settingTable } from '../../src/domain/config/settings.ts'
 import { anyDescriptor, remoteNames } from '../../src/platforms/remote.ts'
@@ -54,6 +55,28 @@ ${list(
     .map(([name, line]) => ({ ...line, default: homeDefault(name as keyof Settings) })),
 )}
 
+### Pools
+
+Each pool is a section below \`fleet.pools\`, under a name of your choice ([the fleet](fleet.md)):
+
+\`\`\`yaml
+# ~/.coppice/config.yaml
+fleet:
+  pools:
+    workers:
+      agent: claude
+      max: 8
+      pull: true
+\`\`\`
+
+${list(
+  Object.entries<Line & { readonly key?: string }>(poolTable).map(([name, line]) => ({
+    ...line,
+    key: line.key ?? name,
+    default: poolDefault(name, line.default),
+  })),
+)}
+
 ## Repository settings
 
 Read from the commit that new work starts from, never from the work's own branch.
@@ -89,7 +112,16 @@ ${list(Object.entries<Line>(anyDescriptor(name).settings).map(([key, line]) => (
 
 /** In the unit of the key, where the program counts in another. */
 const homeDefault = (name: keyof Settings): unknown =>
-  name === 'restoreIgnoredBytes' ? defaultSettings[name] / 1024 / 1024 : defaultSettings[name]
+  name === 'pools'
+    ? undefined
+    : name === 'restoreIgnoredBytes'
+      ? defaultSettings[name] / 1024 / 1024
+      : defaultSettings[name]
+
+const poolDefault = (name: string, value: unknown): unknown => {
+  if (name === 'names') return 'trees'
+  return name === 'drainTimeoutMs' ? '5m' : value
+}
 
 const list = (lines: readonly Line[]): string => lines.map(entry).join('\n')
 

@@ -97,4 +97,15 @@ test('functions that a command compiled are there for the next one, unless the f
   expect(coppice('worktree', 'list')).toContain('no worktrees yet')
   expect(readFileSync(file).length).toBeGreaterThan(whole.length / 2)
   expect(readFileSync(file).subarray(-8).toString()).toBe('complete')
+  // An update: the cache of its predecessor goes when its own is written.
+  const predecessor = join(dirname(file), 'chunk-OLD.script.js.code')
+  writeFileSync(
+    predecessor,
+    Buffer.concat([whole.subarray(0, 100), Buffer.from('\0/gone/chunk-OLD.script.js\0complete')]),
+  )
+  coppice('worktree', 'list')
+  expect(cached()).toContain(predecessor)
+  rmSync(file)
+  coppice('worktree', 'list')
+  expect(cached()).toEqual([file])
 })

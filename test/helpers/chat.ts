@@ -8,6 +8,7 @@ import { knownPlatforms } from '../../src/platforms/capabilities.ts'
 import { nothingRunning } from '../../src/runs/stop-run.ts'
 import type { Conversation, Session } from '../../src/store/store.ts'
 import type { World } from './world.ts'
+import { noFleet } from './no-fleet.ts'
 
 /** A conversation in which slash commands are said: real git, real store, no server around it. */
 export type Chat = {
@@ -26,6 +27,7 @@ export type Chat = {
 export const chatContext = ({ context, provider }: World, agents: readonly Agent[] = []): ConversationsContext => ({
   isolation: context,
   environments: async () => provider,
+  fleet: noFleet,
   queue: createStoreQueue({ ...context, endRun: async () => true }),
   agents: new Map(agents.map((agent) => [agent.name, agent])),
   deliveries: new Map(),

@@ -132,6 +132,11 @@ const settingKeys: Record<keyof Settings, Probe | 'not read by isolation or clea
   budgetDayUsd: 'not read by isolation or cleanup',
   budgetConversationTurns: 'not read by isolation or cleanup',
   budgetDayTurns: 'not read by isolation or cleanup',
+  fleetSession: 'not read by isolation or cleanup',
+  patrolSeconds: 'not read by isolation or cleanup',
+  maxAgents: 'not read by isolation or cleanup',
+  supervisor: 'not read by isolation or cleanup',
+  pools: 'not read by isolation or cleanup',
   isolationProvider: async () => {
     await using world = await makeWorld({ settings: { isolationProvider: 'clone' } })
     expect((await issue(world, 1)).provider).toBe('clone')

@@ -31,6 +31,7 @@ import {
   holder,
 } from './scene.ts'
 import { inWords } from '../helpers/words.ts'
+import { noFleet } from '../helpers/no-fleet.ts'
 
 /*
  * Every way to a worktree against every origin that a pull request can have: what is copied, what runs, and which
@@ -860,6 +861,7 @@ describe('nobody vouches for', () => {
       open: async () => ({
         context,
         environments: async () => provider,
+        fleet: noFleet,
         keepSpares: () => undefined,
         platforms: async () => knownPlatforms,
         databaseName: 'SQLite',

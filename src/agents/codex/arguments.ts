@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { CodexSandbox } from '../../domain/config/agents.ts'
-import type { AgentAttachment, AgentRequest } from '../agent.ts'
+import type { AgentAttachment, AgentRequest, InteractiveRequest } from '../agent.ts'
 import { isImage } from '../attachments.ts'
 import type { GitPaths } from './sandbox.ts'
 
@@ -39,6 +39,28 @@ export const codexArguments = (
     ...attachments.filter(isImage).flatMap(imageOption),
     '-',
   ]
+}
+
+/** Arguments of `codex` in a terminal: it starts without a question, and asks none. */
+export const codexTerminalArguments = (
+  { directory, prompt, resume, writable }: InteractiveRequest,
+  { sandbox, gitPaths, config }: CodexCall,
+): string[] => {
+  const roots = [...(gitPaths?.writable ?? []), ...writable]
+  const settings = [
+    `sandbox_mode=${quoted(sandbox)}`,
+    'approval_policy="never"',
+    ...(sandbox === 'workspace-write'
+      ? [`sandbox_workspace_write.writable_roots=[${roots.map(quoted).join(', ')}]`]
+      : []),
+    // It asks about every directory that it hasn't seen, and each worktree is new.
+    `projects={${quoted(directory)}={trust_level="trusted"}}`,
+    'check_for_update_on_startup=false',
+    ...config,
+  ]
+  const options = settings.flatMap((setting) => ['-c', setting])
+  // Of this directory's sessions: a worktree has one agent.
+  return resume ? ['resume', '--last', ...options, '--', prompt] : [...options, '--', prompt]
 }
 
 /**

@@ -6,8 +6,17 @@ import { join } from 'node:path'
 import type { Clock, Ids } from '../../domain/clock.ts'
 import type { CodexSandbox } from '../../domain/config/agents.ts'
 import { readUntrustedText } from '../../process/files/read-untrusted.ts'
-import type { Agent, AgentAvailability, AgentRequest, AgentResult, AgentRules } from '../agent.ts'
-import { codexArguments } from './arguments.ts'
+import { AppError } from '../../domain/errors.ts'
+import type {
+  Agent,
+  AgentAvailability,
+  AgentRequest,
+  AgentResult,
+  AgentRules,
+  InteractiveProgram,
+  InteractiveRequest,
+} from '../agent.ts'
+import { codexArguments, codexTerminalArguments } from './arguments.ts'
 import { type CodexEnding, createCodexReader } from './events.ts'
 import { chooseSandbox, findGitPaths } from './sandbox.ts'
 import { tooOld } from './version.ts'
@@ -49,6 +58,8 @@ export const createCodexAgent = (options: CodexAgentOptions): Agent => {
     enforcesReadOnly: true,
     availability: cacheWhenReady(() => availability(installed)),
     run: (request) => resumable(request, (given) => runOnce(parts, given)),
+    granted,
+    interactive: (request) => inTerminal(parts, request),
   }
 }
 
@@ -56,6 +67,18 @@ type Parts = CodexAgentOptions & {
   readonly granted: Readonly<Record<string, string>>
   readonly installed: InstalledProgram
   readonly sandboxWorks: () => Promise<boolean>
+}
+
+const inTerminal = async (parts: Parts, request: InteractiveRequest): Promise<InteractiveProgram> => {
+  const { command, sandboxWorks, config = [], inContainer = isContainer() } = parts
+  const rules = { access: 'write', allowedTools: [], disallowedTools: [] } as const
+  const sandbox = await chooseSandbox({ rules, wanted: parts.sandbox, sandboxWorks, inContainer })
+  if (typeof sandbox !== 'string') {
+    const { problem, remedy: what } = tooOld(await versionOf(parts.installed), texts) ?? sandbox
+    throw new AppError('program-failed', problem, { remedy: what })
+  }
+  const gitPaths = await findGitPaths(request.directory)
+  return { command: [command, ...codexTerminalArguments(request, { sandbox, gitPaths, config })], variables: {} }
 }
 
 const runOnce = async (parts: Parts, request: AgentRequest): Promise<AgentResult | 'no-such-session'> => {

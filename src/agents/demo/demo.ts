@@ -38,6 +38,7 @@ export type DemoAgentOptions = {
 export const createDemoAgent = (options: DemoAgentOptions): Agent => ({
   name: 'demo',
   enforcesReadOnly: true,
+  runsNoCommands: true,
   availability: async () => ({ state: 'ready', version: undefined }),
   run: async (request) => {
     const session = request.session ?? options.ids()

@@ -10,13 +10,14 @@ const run = async (call: Call): Promise<Trusted> => {
   return trustCodebase(context, codebase)
 }
 
-const toText = ({ codebase: { name }, setup, teardown, allowForks }: Trusted, { paint }: View): string => {
-  if (setup.length + teardown.length === 0 && !allowForks)
-    return `${name} has no setup or teardown commands, so there is nothing to trust.`
+const toText = ({ codebase: { name }, setup, teardown, allowForks, checks }: Trusted, { paint }: View): string => {
+  if (setup.length + teardown.length + checks.length === 0 && !allowForks)
+    return `${name} has no setup, teardown or formula commands, so there is nothing to trust.`
   return [
     `${paint('green', 'Trusted')}: ${paint('bold', name)} may run these, until they change:`,
     ...setup.map((line) => `  setup     ${printable(line)}`),
     ...teardown.map((line) => `  teardown  ${printable(line)}`),
+    ...checks.map((line) => `  formula   ${printable(line)}`),
     ...(allowForks ? ['  allowForks: also in worktrees of forks, which get the copied files too'] : []),
   ].join('\n')
 }
@@ -24,10 +25,11 @@ const toText = ({ codebase: { name }, setup, teardown, allowForks }: Trusted, { 
 export const codebaseTrust = command<Trusted>({
   run,
   toText,
-  toJson: ({ codebase, setup, teardown, allowForks }) => ({
+  toJson: ({ codebase, setup, teardown, allowForks, checks }) => ({
     codebase: codebaseJson(codebase),
     setup,
     teardown,
     allowForks,
+    checks,
   }),
 })

@@ -47,7 +47,7 @@ const isNamed = ({ file }: Finding, others: readonly Finding[]): boolean =>
 
 /** What belongs to no codebase: unclaimed trash, spares and clones. */
 export const examineHome = async (
-  context: Pick<IsolationContext, 'store' | 'host' | 'home' | 'worktreesBase'>,
+  context: Pick<IsolationContext, 'store' | 'host' | 'self' | 'home' | 'worktreesBase'>,
   codebases: readonly Codebase[],
 ): Promise<Finding[]> => {
   const open = await context.store.journal.open(context.host)
@@ -110,7 +110,7 @@ const describeEntry = (about: string, entry: JournalEntry): Finding[] => {
 }
 
 const deadLeases = async (
-  context: Pick<IsolationContext, 'store' | 'host'>,
+  context: Pick<IsolationContext, 'store' | 'host' | 'self'>,
   codebase: Codebase,
 ): Promise<Finding[]> => {
   const live = await context.store.environments.live(codebase.id)

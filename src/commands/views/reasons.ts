@@ -32,6 +32,8 @@ export const describeFact = (fact: Fact): string => {
       return `something is mounted inside it: ${fact.name} (${fact.what})`
     case 'lease':
       return `in use: ${fact.purpose} (process ${fact.pid})`
+    case 'agent':
+      return `the fleet's agent ${fact.name} is working in it`
     case 'lock':
       return `locked by another tool${fact.reason === '' ? '' : `: ${fact.reason}`}`
     case 'you':
@@ -40,6 +42,10 @@ export const describeFact = (fact: Fact): string => {
       return `process ${fact.pid} (${fact.command}) is inside it`
     case 'conversation':
       return `${fact.platform}:${fact.conversationId} is using it`
+    case 'item':
+      return `item ${fact.id} needs it until it is landed or closed`
+    case 'crew':
+      return `it belongs to ${fact.name} of the crew`
     case 'persistent':
       return 'it belongs to a chat whose worktrees are removed only by name'
     case 'changed':

@@ -4,7 +4,23 @@ import { maxConfigLength, configTooLong } from './size.ts'
 import { AppError } from '../errors.ts'
 
 /** The valid settings, as `section.key` → rule. Sections in `opaque` are validated by their readers. */
-export type KnownKeys = { readonly keys: ReadonlyMap<string, Rule<unknown>>; readonly opaque: readonly string[] }
+export type KnownKeys = {
+  readonly keys: ReadonlyMap<string, Rule<unknown>>
+  readonly opaque: readonly string[]
+  /** Sections whose keys are names that the user chooses, such as `fleet.pools`. */
+  readonly maps?: ReadonlyMap<string, MapKeys<unknown>>
+}
+
+/** What stands below each name. */
+export type MapKeys<T> = {
+  readonly name: Rule<string>
+  readonly most: number
+  readonly keys: ReadonlyMap<string, Rule<unknown>>
+  /** Makes the section's value of all that was given, or finds what doesn't fit together. */
+  readonly finish: (
+    entries: ReadonlyMap<string, ReadonlyMap<string, unknown>>,
+  ) => { readonly value: T } | { readonly at: readonly [name: string, key: string]; readonly problem: string }
+}
 
 /**
  * Reads a YAML file of sections with keys. Throws at the first mistake, naming file, line and key.
@@ -30,15 +46,48 @@ export const readConfigFile = (text: string, file: string, known: KnownKeys): Ma
    * set the same thing twice, and nobody would see which one counts.
    */
   function readSection(path: readonly string[], content: unknown): void {
+    const map = known.maps?.get(path.join('.'))
+    if (map !== undefined) return readMap(path, content, map)
     const problem = () => sectionProblem(where(path), `"${path.join('.')}"`, known, path.join('.'))
     for (const [key, value] of entries(content, problem)) {
       const name = [...path, key].join('.')
       if (key.includes('.')) throw unknownKey(where([...path, key]), name, known)
       const rule = known.keys.get(name)
-      if (rule !== undefined) {
+      if (known.maps?.has(name) === true) readSection([...path, key], value)
+      else if (rule !== undefined) {
         if (value !== null) found.set(name, validated(rule, value, name, where([...path, key])))
       } else if (sections(known).includes(name)) readSection([...path, key], value)
       else throw unknownKey(where([...path, key]), name, known)
+    }
+  }
+
+  function readMap(path: readonly string[], content: unknown, map: MapKeys<unknown>): void {
+    const section = path.join('.')
+    const all = new Map<string, ReadonlyMap<string, unknown>>()
+    for (const [name, below] of entries(content, () => sectionProblem(where(path), `"${section}"`, known, section))) {
+      const at = [...path, name]
+      const called = `${section}.${name}`
+      validated(map.name, name, `a name in ${section}`, where(at))
+      const inner: KnownKeys = { keys: map.keys, opaque: [] }
+      const given = new Map<string, unknown>()
+      for (const [key, value] of entries(below, () => sectionProblem(where(at), `"${called}"`, inner))) {
+        const rule = map.keys.get(key)
+        if (rule === undefined) throw unknownKey(where([...at, key]), key, inner)
+        if (value !== null) given.set(key, validated(rule, value, `${called}.${key}`, where([...at, key])))
+      }
+      all.set(name, given)
+    }
+    if (all.size === 0) return
+    if (all.size > map.most) {
+      throw new AppError('config-invalid', `${where(path)}: ${section} has ${all.size} entries`, {
+        remedy: `${section} can have at most ${map.most}`,
+      })
+    }
+    const finished = map.finish(all)
+    if ('value' in finished) found.set(section, finished.value)
+    else {
+      const at = [...path, ...finished.at]
+      throw new AppError('config-invalid', `${where(at)}: ${at.join('.')} doesn't fit`, { remedy: finished.problem })
     }
   }
 }
@@ -107,7 +156,11 @@ const sections = (known: KnownKeys): string[] => {
     const parts = key.split('.')
     return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('.'))
   })
-  return [...new Set([...parents, ...known.opaque])]
+  const ofMaps = [...(known.maps?.keys() ?? [])].flatMap((key) => {
+    const parts = key.split('.')
+    return parts.map((_, index) => parts.slice(0, index + 1).join('.'))
+  })
+  return [...new Set([...parents, ...ofMaps, ...known.opaque])]
 }
 
 /** `cleanup.stale_days`, `worktrees.staleDays` and `staleDays` all mean `cleanup.staleDays`. */

@@ -50,6 +50,25 @@ export const text: Rule<string> = {
     typeof value === 'string' && value.trim() !== '' && !control.test(value) ? value.trim() : undefined,
 }
 
+/** In milliseconds, written as `90s`, `20m` or `2h`. */
+export const duration = (min: number, max: number, example: string): Rule<number> => ({
+  expected: `a time from ${min / 1000} seconds to ${max / 3_600_000} hours, such as ${example}`,
+  read: (value) => {
+    const [, number, unit] = typeof value === 'string' ? (/^(\d+(?:\.\d+)?)(s|m|h)$/.exec(value) ?? []) : []
+    if (number === undefined) return undefined
+    return within(Number(number) * ({ s: 1_000, m: 60_000, h: 3_600_000 }[unit ?? 's'] ?? 1_000), min, max)
+  },
+})
+
+/** Several lines of text. */
+export const template: Rule<string> = {
+  expected: 'text of at most 20,000 characters',
+  read: (value) =>
+    typeof value === 'string' && value.trim() !== '' && value.length <= 20_000 && !value.includes('\0')
+      ? value
+      : undefined,
+}
+
 export const oneOf = <T extends string>(values: readonly T[]): Rule<T> => ({
   expected: `one of ${values.join(', ')}`,
   read: (value) => values.find((known) => known === value),

@@ -8,7 +8,9 @@ import {
   permissions,
   type Permissions,
 } from './agents.ts'
+import type { PoolSettings } from '../fleet/pool.ts'
 import { type ProviderName, providerNames } from '../provider-name.ts'
+import { anyPools, defaultPool, type SessionChoice, sessionChoices } from './fleet.ts'
 import * as rule from './rules.ts'
 import type { Rule } from './rules.ts'
 
@@ -55,6 +57,13 @@ export type Settings = {
   readonly budgetDayUsd: number | undefined
   readonly budgetConversationTurns: number | undefined
   readonly budgetDayTurns: number | undefined
+  readonly fleetSession: SessionChoice
+  readonly patrolSeconds: number
+  /** On this host, in all pools. */
+  readonly maxAgents: number
+  /** A crew member. */
+  readonly supervisor: string | undefined
+  readonly pools: readonly PoolSettings[]
 }
 
 export type Setting<T> = {
@@ -278,6 +287,37 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     key: 'budget.dayTurns',
     rule: turns,
     about: 'The maximum number of agent turns per day, in all conversations.',
+  },
+  fleetSession: {
+    default: 'auto',
+    key: 'fleet.session',
+    rule: rule.oneOf(sessionChoices),
+    about:
+      "Where the fleet's agents run: in `tmux`, where you can attach to them, or each as a background `process`. `auto` is `tmux` where it is installed.",
+  },
+  patrolSeconds: {
+    default: 30,
+    key: 'fleet.patrolSeconds',
+    rule: rule.number(1, 3_600, 30),
+    about: 'How often the server looks after the fleet, in seconds, while there are agents.',
+  },
+  maxAgents: {
+    default: 20,
+    key: 'fleet.maxAgents',
+    rule: rule.wholeNumber(1, 1_000, 20),
+    about: 'The maximum number of workers on this machine, in all pools.',
+  },
+  supervisor: {
+    default: undefined,
+    key: 'fleet.supervisor',
+    rule: rule.text,
+    about: 'A crew member who is told what needs attention before a person is.',
+  },
+  pools: {
+    default: [defaultPool],
+    key: 'fleet.pools',
+    rule: anyPools,
+    about: 'The pools of workers, by name. Without it there is one, `workers`, with the defaults below.',
   },
 }
 

@@ -11,6 +11,10 @@ export type Fact =
   | { readonly kind: 'mount'; readonly path: string; readonly name: string; readonly what: string }
   | Use
   | { readonly kind: 'conversation'; readonly platform: string; readonly conversationId: string }
+  /** The item isn't settled. */
+  | { readonly kind: 'item'; readonly id: number }
+  /** It belongs to a crew member. */
+  | { readonly kind: 'crew'; readonly name: string }
   /** A persistent chat made it, or has worked in it. */
   | { readonly kind: 'persistent' }
   | Uncommitted
@@ -47,6 +51,8 @@ export type RepositoryWork =
 
 export type Use =
   | { readonly kind: 'lease'; readonly purpose: string; readonly pid: number }
+  /** An agent of the fleet whose session may be alive. */
+  | { readonly kind: 'agent'; readonly name: string }
   /** A git lock, set by another tool. */
   | { readonly kind: 'lock'; readonly reason: string }
   /** The caller is inside. */

@@ -15,7 +15,7 @@ export type KeptDirectory = { readonly branch: string | undefined; readonly path
  * touched: their files stay, and so does what the home has saved of removed ones.
  */
 export const releaseCodebase = async (
-  context: Pick<IsolationContext, 'store' | 'host' | 'onEnvironmentLost'>,
+  context: Pick<IsolationContext, 'store' | 'host' | 'self' | 'onEnvironmentLost'>,
   codebase: Codebase,
 ): Promise<KeptDirectory[]> => {
   const live = await context.store.environments.live(codebase.id)
@@ -37,7 +37,7 @@ export const releaseCodebase = async (
 }
 
 const refuseInUse = async (
-  context: Pick<IsolationContext, 'store' | 'host'>,
+  context: Pick<IsolationContext, 'store' | 'host' | 'self'>,
   { name }: Codebase,
   live: readonly IsolatedEnvironment[],
 ): Promise<void> => {

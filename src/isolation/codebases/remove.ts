@@ -4,7 +4,7 @@ import type { Codebase } from '../../domain/environment.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
 import { AppError } from '../../domain/errors.ts'
 import { freshen } from './base.ts'
-import { baseAndConfig } from './base-and-config.ts'
+import { checkCommands, checksDigest, repositoryFormulas } from './formulas.ts'
 import { deleted, reposDirectory } from './add-clone.ts'
 import { givenUpName } from '../trash/given-up.ts'
 import { type KeptDirectory, releaseCodebase } from './release.ts'
@@ -25,15 +25,19 @@ export type Trusted = {
   readonly setup: readonly string[]
   readonly teardown: readonly string[]
   readonly allowForks: boolean
+  /** Of its formulas. */
+  readonly checks: readonly string[]
 }
 
 /** Approves the repository's own commands as they are in the base commit; any change asks again. */
 export const trustCodebase = async (context: IsolationContext, codebase: Codebase): Promise<Trusted> => {
   await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000 })
-  const { config } = await baseAndConfig(context, codebase)
-  await context.store.codebases.update(codebase.id, { trustedConfig: scriptsDigest(config) })
-  const { setup, teardown, allowForks } = config
-  return { codebase, setup, teardown, allowForks }
+  const found = await repositoryFormulas(context, codebase)
+  const { setup, teardown, allowForks } = found.config
+  const checks = checkCommands(found)
+  const trusted = { trustedConfig: scriptsDigest(found.config), trustedChecks: checksDigest(checks) }
+  await context.store.codebases.update(codebase.id, trusted)
+  return { codebase, setup, teardown, allowForks, checks }
 }
 
 export type CodebaseRemoved = {

@@ -2,6 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { IsolationHints } from '../../domain/hints.ts'
 import type { StaleBase } from '../../domain/merge-proof.ts'
 import type { BranchName } from '../../domain/names.ts'
+import type { ProviderName } from '../../domain/provider-name.ts'
 import type { Notice } from '../../domain/notice.ts'
 import type { Doubt } from '../../domain/trust.ts'
 import type { Work } from '../../domain/work.ts'
@@ -16,6 +17,8 @@ export type ResolveRequest = {
   readonly base?: string
   /** A person named the links in a command, not an author in a pull request's text. */
   readonly linkedByHand?: boolean
+  /** For a new environment, instead of the configured one. */
+  readonly provider?: ProviderName | undefined
   /** What its conversation began with; undefined for a later message or none. */
   readonly firstMessage?: string
   readonly createdBy: string

@@ -18,7 +18,7 @@ export const conversationStore = (db: Kysely<Tables>, engine: Pick<Engine, 'isUn
       .where('platform', '=', platform)
       .where('conversation_id', '=', conversationId)
       .executeTakeFirst()
-    return row === undefined ? undefined : fromRow(row)
+    return row === undefined ? undefined : fromConversationRow(row)
   }
   return {
     find,
@@ -29,7 +29,7 @@ export const conversationStore = (db: Kysely<Tables>, engine: Pick<Engine, 'isUn
         .where('platform', '=', platform)
         .where('imported_as', '=', importedAs)
         .executeTakeFirst()
-      return row === undefined ? undefined : fromRow(row)
+      return row === undefined ? undefined : fromConversationRow(row)
     },
     renameImported: async ({ platform, conversationId }, importedAs) => {
       if ((await find(platform, conversationId)) !== undefined) return undefined
@@ -42,7 +42,7 @@ export const conversationStore = (db: Kysely<Tables>, engine: Pick<Engine, 'isUn
         .returningAll()
       try {
         const row = await renamed.executeTakeFirst()
-        return row === undefined ? undefined : fromRow(row)
+        return row === undefined ? undefined : fromConversationRow(row)
       } catch (error) {
         // Another message of the same thread was faster.
         if (engine.isUniqueViolation(error)) return undefined
@@ -78,18 +78,20 @@ export const conversationStore = (db: Kysely<Tables>, engine: Pick<Engine, 'isUn
     },
     get: async (id) => {
       const row = await db.selectFrom('conversations').selectAll().where('id', '=', id).executeTakeFirst()
-      return row === undefined ? undefined : fromRow(row)
+      return row === undefined ? undefined : fromConversationRow(row)
     },
     recent: async ({ platform, codebaseId, limit }) => {
       const all = db.selectFrom('conversations').selectAll()
       const ofPlatform = platform === undefined ? all : all.where('platform', '=', platform)
       const filtered = codebaseId === undefined ? ofPlatform : ofPlatform.where('codebase_id', '=', codebaseId)
-      return (await filtered.orderBy('last_activity_at', 'desc').orderBy('id').limit(limit).execute()).map(fromRow)
+      return (await filtered.orderBy('last_activity_at', 'desc').orderBy('id').limit(limit).execute()).map(
+        fromConversationRow,
+      )
     },
     ofEnvironments: async (ids) => {
       if (ids.length === 0) return []
       const rows = await db.selectFrom('conversations').selectAll().where('environment_id', 'in', ids).execute()
-      return rows.map(fromRow)
+      return rows.map(fromConversationRow)
     },
     detachEnvironment: async (id) => {
       const rows = await db
@@ -99,7 +101,7 @@ export const conversationStore = (db: Kysely<Tables>, engine: Pick<Engine, 'isUn
         .returningAll()
         .execute()
       // As they were before the update.
-      return rows.map((row) => fromRow({ ...row, environment_id: id }))
+      return rows.map((row) => fromConversationRow({ ...row, environment_id: id }))
     },
     tellOnce: async (conversation, notice, at) => {
       const result = await db
@@ -171,7 +173,7 @@ const toRow = (conversation: Conversation): ConversationRow => ({
   work_id: conversation.work?.id ?? null,
 })
 
-const fromRow = (row: ConversationRow): Conversation => ({
+export const fromConversationRow = (row: ConversationRow): Conversation => ({
   id: row.id,
   platform: row.platform,
   conversationId: row.conversation_id,

@@ -7,7 +7,7 @@ import { AppError } from '../../domain/errors.ts'
 import { aliasStore } from '../aliases.ts'
 import { type Engine, inTransaction } from '../engine.ts'
 import { insertEnvironment } from './insert.ts'
-import { fromRow, isLive, patchColumns } from './rows.ts'
+import { fromRow, isLive, isLiveStatus, patchColumns } from './rows.ts'
 import { patchedColumns } from '../rows.ts'
 import type { EnvironmentPatch, EnvironmentStore } from './store.ts'
 import type { EnvironmentRow, Tables } from '../tables.ts'
@@ -56,10 +56,23 @@ export const environmentStore = (db: Kysely<Tables>, engine: Engine): Environmen
     transition: async (id, from, to, patch = {}) => {
       assertTransition(from, to)
       const change = { ...columnsOf(patch), status: to }
-      const result = await rejectConflict(engine, () =>
-        db.updateTable('environments').set(change).where('id', '=', id).where('status', '=', from).executeTakeFirst(),
-      )
-      return result.numUpdatedRows === 1n
+      const update = async (inside: Kysely<Tables>): Promise<boolean> => {
+        const result = await rejectConflict(engine, () =>
+          inside
+            .updateTable('environments')
+            .set(change)
+            .where('id', '=', id)
+            .where('status', '=', from)
+            .executeTakeFirst(),
+        )
+        return result.numUpdatedRows === 1n
+      }
+      if (isLiveStatus(to)) return update(db)
+      return inTransaction(db, async (inside) => {
+        const changed = await update(inside)
+        if (changed) await inside.deleteFrom('git_looks').where('environment_id', '=', id).execute()
+        return changed
+      })
     },
     deleteCreating: async (id) => {
       await db.deleteFrom('environments').where('id', '=', id).where('status', '=', 'creating').execute()

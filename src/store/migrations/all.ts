@@ -18,6 +18,8 @@ import * as sharing from './0014-sharing.ts'
 import * as imported from './0015-imported.ts'
 import * as platformMemory from './0016-platform-memory.ts'
 import * as readConfig from './0017-read-config.ts'
+import * as fleet from './0019-fleet.ts'
+import * as snapshotsOfEnvironments from './0018-snapshots-of-environments.ts'
 
 export type Migration = {
   readonly number: number
@@ -44,4 +46,6 @@ export const migrations: readonly Migration[] = [
   { number: 15, name: 'imported', up: imported.up },
   { number: 16, name: 'platform-memory', up: platformMemory.up },
   { number: 17, name: 'read-config', up: readConfig.up },
+  { number: 18, name: 'snapshots-of-environments', up: snapshotsOfEnvironments.up },
+  { number: 19, name: 'fleet', up: fleet.up },
 ]

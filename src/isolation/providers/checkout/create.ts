@@ -112,6 +112,7 @@ const begin = async (
     aliases: aliasesFor(plan.trust, work, request.aliases),
     limit: context.settings.worktreesPerCodebase,
     useSpare: true,
+    whileWriting: request.whileWriting,
     signal: request.signal,
   }
   const made = await createTree(creation)

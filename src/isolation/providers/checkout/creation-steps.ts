@@ -45,6 +45,7 @@ export const createTree = async (
   if (outcome.outcome !== 'inserted') return outcome
   await context.failpoint(`${creation.kind}.intent`)
   try {
+    if (outcome.claimed) creation.whileWriting?.()
     const taken = outcome.claimed && spare ? await checkout.spares?.take(creation, entry, spare) : undefined
     const tree = taken ?? (await addFresh(creation, entry, outcome.claimed))
     await context.failpoint(`${creation.kind}.tree`)

@@ -159,6 +159,7 @@ export type Creation = {
   readonly pointId?: string
   /** For the checkout; by default those for the plan's trust. */
   readonly settings?: readonly Setting[]
+  readonly whileWriting?: (() => void) | undefined
   readonly signal: AbortSignal | undefined
 }
 

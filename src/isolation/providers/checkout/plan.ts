@@ -9,6 +9,7 @@ import { shellWord } from '../../../domain/text/shell-word.ts'
 import { branchCheckedOut } from '../../../git/admin-dir.ts'
 import type { Repo } from '../../../git/door.ts'
 import { isAncestor } from '../../../git/history.ts'
+import { isAbsentRef } from '../../../git/ref-file.ts'
 import { readRefs, resolveCommit } from '../../../git/refs.ts'
 import type { BranchSettings } from '../../../git/upstream.ts'
 import { contentTrust } from './content-trust.ts'
@@ -237,6 +238,11 @@ const branchTips = async (
 ): Promise<{ local: Sha | undefined; tracking: Sha | undefined }> => {
   const local = `refs/heads/${branch}`
   const tracking = `refs/remotes/${codebase.remote ?? 'origin'}/${branch}`
+  // Most branches are new, and starting git to learn that takes a twentieth of a creation.
+  const { commonDir } = repoOf(codebase)
+  if ((await isAbsentRef(commonDir, local)) && (await isAbsentRef(commonDir, tracking))) {
+    return { local: undefined, tracking: undefined }
+  }
   const refs = await readRefs(context.git, repoOf(codebase), [local, tracking])
   return { local: refs.get(local)?.sha, tracking: codebase.remote === undefined ? undefined : refs.get(tracking)?.sha }
 }

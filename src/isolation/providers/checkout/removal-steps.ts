@@ -185,6 +185,7 @@ export const finishRemoval = async (
     await store.environments.dropAliases(environment.id)
     await store.ports.release(environment.id)
     const conversations = await store.conversations.detachEnvironment(environment.id)
+    await store.items.detachEnvironment(environment.id)
     await context.onEnvironmentLost(store, {
       environment,
       how: 'removed',

@@ -1,0 +1,21 @@
+import { describeItemEvent } from '../commands/views/fleet.ts'
+import type { FleetContext } from '../fleet/context.ts'
+import { recordReplies, type ReplyContext } from './outbox/replies.ts'
+
+/**
+ * Tells the conversations that follow an item what became of it: one message each, in the transaction that records it.
+ */
+export const createTellFollowers =
+  (speaker: ReplyContext): FleetContext['tell'] =>
+  async (store, event) => {
+    const text = describeItemEvent(event)
+    for (const id of await store.items.followers(event.item.id)) {
+      const conversation = await store.conversations.get(id)
+      if (conversation === undefined) continue
+      const { platform, conversationId } = conversation
+      const key = `item:${event.item.id}:${event.kind}:${speaker.isolation.ids()}`
+      await recordReplies(speaker, store, { platform, conversationId, inboxId: undefined }, [
+        { key, role: 'system', text },
+      ])
+    }
+  }

@@ -1,0 +1,122 @@
+/*
+ * The fleet's words and states. In: plain values. Out: items, agents, pools, formulas and landings, and which state may
+ * follow which.
+ */
+import { AppError } from '../errors.ts'
+import type { CodebaseId, EnvironmentId } from '../names.ts'
+
+export const itemStates = ['open', 'hooked', 'in_review', 'parked', 'landed', 'closed'] as const
+export type ItemState = (typeof itemStates)[number]
+
+/**
+ * The state machine; an illegal transition throws.
+ * hooked → open: discarded, or its agent and worktree are provably gone. in_review → hooked: its agent has to work on it
+ * again. parked → landed: it was merged while it waited for a person.
+ */
+const transitions: Record<ItemState, readonly ItemState[]> = {
+  open: ['hooked', 'parked', 'closed'],
+  hooked: ['open', 'in_review', 'parked', 'closed'],
+  in_review: ['hooked', 'parked', 'landed', 'closed'],
+  parked: ['open', 'hooked', 'in_review', 'landed', 'closed'],
+  landed: [],
+  closed: [],
+}
+
+export const canItemBecome = (from: ItemState, to: ItemState): boolean => transitions[from].includes(to)
+
+export const assertItemTransition = (from: ItemState, to: ItemState): void => {
+  if (!canItemBecome(from, to)) throw new AppError('illegal-transition', `an item that is ${from} can't become ${to}`)
+}
+
+/** Nothing is left to do. Items that wait for it may start, and it holds no worktree. */
+export const isSettled = (state: ItemState): boolean => transitions[state].length === 0
+
+export const settledStates: readonly ItemState[] = itemStates.filter(isSettled)
+
+export const priorities = [0, 1, 2, 3, 4] as const
+/** 0 is the highest. */
+export type Priority = (typeof priorities)[number]
+export const defaultPriority: Priority = 2
+
+export const toPriority = (value: number): Priority | undefined => priorities.find((one) => one === value)
+
+/** Where an item was imported from. */
+export type ItemSource =
+  | { readonly kind: 'github'; readonly repository: string; readonly number: number }
+  | { readonly kind: 'beads'; readonly id: string }
+
+/** Unique within a codebase, so that importing twice adds nothing. */
+export const sourceKey = (source: ItemSource): string =>
+  source.kind === 'github' ? `github:${source.repository.toLowerCase()}#${source.number}` : `beads:${source.id}`
+
+/** Why an item waits for a person. Words are made in `commands/views/`. */
+export type ParkReason =
+  | { readonly kind: 'asked'; readonly note: string | undefined }
+  | { readonly kind: 'crashed'; readonly restarts: number }
+  | { readonly kind: 'worktree-missing'; readonly path: string }
+  | { readonly kind: 'formula-failed'; readonly step: string; readonly message: string }
+  | { readonly kind: 'gate-failed'; readonly command: string; readonly attempts: number }
+  | { readonly kind: 'conflict'; readonly attempts: number }
+  | { readonly kind: 'pull-request-closed'; readonly url: string }
+
+export const maxTitleLength = 300
+export const maxBodyLength = 100_000
+
+/** A unit of queued work in the fleet, hooked to at most one agent. */
+export type Item = {
+  readonly id: number
+  readonly codebaseId: CodebaseId
+  readonly title: string
+  readonly body: string
+  readonly priority: Priority
+  readonly state: ItemState
+  /** The items that must be settled before it starts. */
+  readonly after: readonly number[]
+  /** Kept until it is settled, also after its agent is gone. */
+  readonly environmentId: EnvironmentId | undefined
+  readonly source: ItemSource | undefined
+  /** Set while it is parked. */
+  readonly parked: ParkReason | undefined
+  readonly pullRequest: string | undefined
+  readonly createdBy: string
+  readonly createdAt: number
+  readonly updatedAt: number
+}
+
+/** One entry of an item's history. */
+export type ItemChange =
+  | { readonly kind: 'created' }
+  | { readonly kind: 'recovered' }
+  | { readonly kind: 'edited'; readonly fields: readonly ('title' | 'body' | 'priority' | 'after')[] }
+  | { readonly kind: 'hooked'; readonly from: ItemState; readonly agent: string; readonly pool: string | undefined }
+  /** Its agent no longer works on it. */
+  | { readonly kind: 'unhooked'; readonly to: ItemState; readonly agent: string; readonly why: UnhookReason }
+  | { readonly kind: 'restarted'; readonly agent: string; readonly why: UnhookReason }
+  | { readonly kind: 'parked'; readonly from: ItemState; readonly reason: ParkReason }
+  | { readonly kind: 'state'; readonly from: ItemState; readonly to: ItemState }
+  | { readonly kind: 'pull-request'; readonly url: string }
+
+/** How an agent's attempt at an item ended. */
+export type UnhookReason = 'done' | 'discarded' | 'not-started' | 'crashed' | 'gone' | 'stopped' | 'closed'
+
+export type ItemHistoryEntry = { readonly at: number; readonly by: string; readonly change: ItemChange }
+
+/** Who changed it: `cli`, `slack:C1:2`, `agent:alder`. */
+export const toTitle = (text: string): string => {
+  const title = text.replaceAll(/\s+/g, ' ').trim()
+  if (title === '' || title.length > maxTitleLength) {
+    throw new AppError('usage', `an item needs a title of 1 to ${maxTitleLength} characters`, {
+      remedy: 'put the details into --body',
+    })
+  }
+  return title
+}
+
+export const toBody = (text: string): string => {
+  if (text.length > maxBodyLength) {
+    throw new AppError('usage', `the body has ${text.length} characters; the limit is ${maxBodyLength}`, {
+      remedy: 'put long material into a file of the repository and name it in the body',
+    })
+  }
+  return text.replaceAll('\0', '')
+}

@@ -1,0 +1,74 @@
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { FleetAgent } from '../domain/fleet/agent.ts'
+import type { Item } from '../domain/fleet/item.ts'
+import { itemStates, maxBodyLength, maxTitleLength } from '../domain/fleet/item.ts'
+import type { Tree } from '../domain/tree.ts'
+import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
+import { replaceFileSync } from '../process/files/replace-file.ts'
+
+/**
+ * What a worktree itself knows of its agent and item, beside git's record of it: after the database was lost, `fleet up`
+ * rebuilds both from it. An agent can write it, so it is data, never an order.
+ */
+export type AgentFile = z.infer<typeof schema>
+
+const MOST_BYTES = 1_000_000
+
+const schema = z.object({
+  version: z.literal(1),
+  agent: z.object({
+    id: z.string().min(1).max(100),
+    name: z.string().max(60),
+    kind: z.enum(['worker', 'crew']),
+    pool: z.string().max(60).optional(),
+    program: z.string().max(100),
+  }),
+  item: z
+    .object({
+      id: z.number().int().min(1).max(1_000_000_000),
+      title: z.string().min(1).max(maxTitleLength),
+      body: z.string().max(maxBodyLength),
+      priority: z.number().int().min(0).max(4),
+      state: z.enum(itemStates),
+      after: z.array(z.number().int().min(1)).max(1_000),
+      pullRequest: z.string().max(2_000).optional(),
+      createdBy: z.string().max(500),
+      createdAt: z.number().int().min(0),
+    })
+    .optional(),
+})
+
+export const agentFile = ({ gitDir }: Pick<Tree, 'gitDir'>): string => join(gitDir, 'coppice-agent.json')
+
+export const writeAgentFile = (tree: Pick<Tree, 'gitDir'>, agent: FleetAgent, item: Item | undefined): void => {
+  const { id, name, kind, pool, program } = agent
+  const content: AgentFile = {
+    version: 1,
+    agent: { id, name, kind, program, ...(pool !== undefined && { pool }) },
+    ...(item !== undefined && {
+      item: {
+        id: item.id,
+        title: item.title,
+        body: item.body,
+        priority: item.priority,
+        state: item.state,
+        after: [...item.after],
+        createdBy: item.createdBy,
+        createdAt: item.createdAt,
+        ...(item.pullRequest !== undefined && { pullRequest: item.pullRequest }),
+      },
+    }),
+  }
+  replaceFileSync(agentFile(tree), `${JSON.stringify(content)}\n`, { mode: 0o600, sync: true })
+}
+
+/** Undefined without one, or if it says nothing that makes sense. */
+export const readAgentFile = (tree: Pick<Tree, 'gitDir'>): AgentFile | undefined => {
+  try {
+    const text = readUntrustedTextSync(agentFile(tree), { maxBytes: MOST_BYTES })
+    return text === undefined ? undefined : schema.safeParse(JSON.parse(text)).data
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,27 @@
+import type { Item, ParkReason } from '../domain/fleet/item.ts'
+import type { RunsContext } from '../runs/context.ts'
+import type { Store } from '../store/store.ts'
+import type { Sessions } from './sessions/registry.ts'
+
+/** Dependencies of the fleet. Created only in `main/`. */
+export type FleetContext = Pick<RunsContext, 'isolation' | 'environments' | 'agents' | 'redact' | 'cgroup'> & {
+  readonly sessions: Sessions
+  /** The program and first arguments that run this very installation. */
+  readonly installation: readonly [string, ...string[]]
+  /**
+   * Tells the conversations that follow an item what became of it. Called in the transaction that records it, so that
+   * they hear of it exactly if it happened.
+   */
+  readonly tell: (store: Store, event: ItemEvent) => Promise<void>
+  /** Starts an internal command in a process that outlives us and belongs to no session. */
+  readonly inBackground: (words: readonly string[]) => Promise<void>
+}
+
+export type ItemEvent = { readonly item: Item } & (
+  | { readonly kind: 'started' | 'restarted'; readonly agent: string }
+  | { readonly kind: 'parked'; readonly reason: ParkReason }
+  | { readonly kind: 'pull-request'; readonly url: string }
+  | { readonly kind: 'pushed'; readonly branch: string }
+  | { readonly kind: 'queued'; readonly landing: number }
+  | { readonly kind: 'landed' | 'closed' | 'reopened' }
+)

@@ -1,0 +1,57 @@
+import { rmSync } from 'node:fs'
+import type { FleetAgent } from '../domain/fleet/agent.ts'
+import { dropLeasesOf } from '../isolation/lease.ts'
+import { liveness } from '../process/identity.ts'
+import { deleteTreeSync } from '../process/files/delete-tree.ts'
+import { agentMark } from '../process/run-mark.ts'
+import { processesOfRuns } from '../process/run-processes.ts'
+import type { FleetContext } from './context.ts'
+import { agentDirectory, rootFile } from './sessions/places.ts'
+import { endProcesses } from './sessions/prepare.ts'
+
+type Context = Pick<FleetContext, 'isolation' | 'sessions'>
+
+/** How long a session's processes may take to end by themselves. */
+export const GRACE_MS = 60_000
+
+/**
+ * Ends an agent's session and everything that it started, here or elsewhere. True if all of it is provably dead; then
+ * its lease is gone, too, and the environment may be touched. Safe to repeat, and without a session.
+ */
+export const endSession = async (
+  context: Context,
+  agent: FleetAgent,
+  { graceMs = GRACE_MS }: { readonly graceMs?: number } = {},
+): Promise<boolean> => {
+  const { isolation, sessions } = context
+  const { home, store, failpoint } = isolation
+  const mark = agentMark(home, agent.spawn)
+  if (!(await endProcesses(isolation, { root: agent.session?.root, mark, graceMs }))) return false
+  await failpoint('session.ended')
+  for (const kind of sessions.all()) await kind.clear(agent.name)
+  rmSync(rootFile(agentDirectory(home, agent.name)), { force: true })
+  await failpoint('session.cleared')
+  const { environmentId } = agent
+  const environment = environmentId === undefined ? undefined : await store.environments.get(environmentId)
+  const codebase = environment && (await store.codebases.get(environment.codebaseId))
+  if (environment !== undefined && codebase !== undefined && agent.session !== undefined) {
+    await dropLeasesOf(isolation, codebase, environment, agent.session.root)
+  }
+  return true
+}
+
+/** Nothing of this life of the agent is running. Unknown counts as running. */
+export const isProvablyDead = async ({ isolation: { home } }: Context, agent: FleetAgent): Promise<boolean> => {
+  if (agent.session !== undefined && liveness(agent.session.root) !== 'dead') return false
+  const { rows, complete } = await processesOfRuns([agentMark(home, agent.spawn)])
+  return complete && rows.length === 0
+}
+
+/** The agent is gone: its name is free again. Its log stays. */
+export const forgetFiles = ({ isolation: { home } }: Context, name: string): void => {
+  try {
+    deleteTreeSync(agentDirectory(home, name))
+  } catch {
+    // What is left keeps the name in use, and `fleet up` tries again.
+  }
+}

@@ -1,0 +1,41 @@
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import type { FleetAgent } from '../../domain/fleet/agent.ts'
+import type { DoneRefusal } from '../../domain/fleet/done-refusal.ts'
+import type { FormulaRun } from '../../domain/fleet/formula.ts'
+import type { Item } from '../../domain/fleet/item.ts'
+import type { Store } from '../../store/store.ts'
+import type { FormulaRunPatch } from '../../store/fleet/store.ts'
+import type { FleetContext } from '../context.ts'
+
+/** What a step works on, read anew before each. */
+export type StepSubject = {
+  readonly run: FormulaRun
+  readonly agent: FleetAgent
+  /** Undefined once it is settled and unhooked, and for a crew member's own work. */
+  readonly item: Item | undefined
+  readonly codebase: Codebase
+  readonly environment: IsolatedEnvironment | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export type StepResult =
+  | {
+      readonly state: 'done' | 'skipped'
+      readonly detail?: string
+      /** What later steps and the answer need. */
+      readonly patch?: FormulaRunPatch
+      /** In the transaction that marks the step as done: what happens exactly once. */
+      readonly record?: (store: Store) => Promise<void>
+    }
+  /** The agent, or a person, has to do something first. */
+  | { readonly state: 'refused'; readonly why: readonly DoneRefusal[] }
+  /** A process outside of the session goes on with it. */
+  | { readonly state: 'handed-over' }
+
+/**
+ * One step. Doing it again after a crash ends in the same state: whatever it changes outside of the store, it looks at
+ * first.
+ */
+export type Step = (context: FleetContext, subject: StepSubject) => Promise<StepResult>
+
+export const refusal = (...why: readonly DoneRefusal[]): StepResult => ({ state: 'refused', why })

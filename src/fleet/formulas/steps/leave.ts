@@ -1,0 +1,65 @@
+import { AppError, toAppError } from '../../../domain/errors.ts'
+import type { FormulaRun } from '../../../domain/fleet/formula.ts'
+import { endSession, forgetFiles } from '../../end-session.ts'
+import type { FleetContext } from '../../context.ts'
+import type { Step, StepSubject } from '../step.ts'
+
+/**
+ * The agent goes: its session ends and is confirmed dead, then its environment is removed through the gates, unless it
+ * waits for a merge. A crew member stays; only its hook is gone.
+ */
+export const leave: Step = async (context, subject) => {
+  const { isolation } = context
+  const { agent } = subject
+  if (agent.kind === 'crew') {
+    return {
+      state: 'done',
+      record: async (store) => void (await store.fleetAgents.move(agent.id, 'finishing', 'working')),
+    }
+  }
+  if (isInside(context, subject)) {
+    // Whoever ends a session must not be part of it.
+    await context.inBackground(['leave', subject.run.id, String(process.pid)])
+    return { state: 'handed-over' }
+  }
+  if (!(await endSession(context, agent))) {
+    throw new AppError('busy', `couldn't end the session of ${agent.name}: something of it is still running`)
+  }
+  await isolation.failpoint('leave.session')
+  const detail = await removeEnvironment(context, subject)
+  await isolation.failpoint('leave.environment')
+  forgetFiles(context, agent.name)
+  return {
+    state: 'done',
+    ...(detail !== undefined && { detail }),
+    record: async (store) => {
+      await store.fleetAgents.move(agent.id, 'finishing', 'gone', { endedAt: isolation.clock(), session: undefined })
+    },
+  }
+}
+
+/** `coppice done`, run by the agent itself. */
+const isInside = ({ isolation: { ownEnvironment = {} } }: FleetContext, { agent }: StepSubject): boolean =>
+  ownEnvironment['COPPICE_SPAWN'] === agent.spawn
+
+/** Why it stays, if it should have gone. */
+const removeEnvironment = async (
+  { isolation, environments }: FleetContext,
+  { run, environment }: StepSubject,
+): Promise<string | undefined> => {
+  if (environment === undefined || waits(run)) return undefined
+  const isDiscarded = run.steps.some(({ step }) => step === 'validate-discard')
+  try {
+    const outcome = await (await environments()).destroy(environment, { trigger: 'fleet', force: isDiscarded })
+    if (outcome.outcome !== 'refused') return undefined
+    isolation.log.info("an agent's worktree stays", { branch: environment.branch })
+    return `the worktree stays: ${outcome.reasons.map(({ fact }) => fact?.kind ?? 'unknown').join(', ')}`
+  } catch (error) {
+    // The work is done, and cleanup tries again.
+    const { message } = toAppError(error)
+    isolation.log.warn("an agent's worktree could not be removed", { branch: environment.branch, error: message })
+    return `the worktree stays: ${message}`
+  }
+}
+
+const waits = ({ steps }: FormulaRun): boolean => steps.some(({ step }) => step === 'open-pr' || step === 'enqueue')

@@ -1,0 +1,57 @@
+import { canItemBecome, type Item, type ParkReason, type UnhookReason } from '../../domain/fleet/item.ts'
+import type { Store } from '../../store/store.ts'
+import type { FleetContext } from '../context.ts'
+
+type Teller = Pick<FleetContext, 'tell'> & { readonly isolation: Pick<FleetContext['isolation'], 'clock'> }
+
+/** The item needs a person. Call in a transaction. False if it is settled. */
+export const parkItem = async (
+  { tell, isolation: { clock } }: Teller,
+  store: Store,
+  item: Item,
+  { reason, by }: { readonly reason: ParkReason; readonly by: string },
+): Promise<boolean> => {
+  if (item.state === 'parked') return true
+  if (!canItemBecome(item.state, 'parked')) return false
+  const moved = await store.items.move(item.id, {
+    from: item.state,
+    to: 'parked',
+    change: { kind: 'parked', from: item.state, reason },
+    patch: { parked: reason },
+    by,
+    at: clock(),
+  })
+  if (moved) await tell(store, { kind: 'parked', item: { ...item, state: 'parked', parked: reason }, reason })
+  return moved
+}
+
+export type Unhook = {
+  readonly to: 'open' | 'in_review' | 'closed'
+  readonly agent: string
+  readonly why: UnhookReason
+  readonly by: string
+  /** Its environment is gone, or goes with its agent. */
+  readonly withoutEnvironment?: boolean
+}
+
+/** The agent no longer works on the item. Call in the transaction that takes the item from the agent. */
+export const unhookItem = async (
+  { tell, isolation: { clock } }: Teller,
+  store: Store,
+  item: Item,
+  { to, agent, why, by, withoutEnvironment = false }: Unhook,
+): Promise<boolean> => {
+  const moved = await store.items.move(item.id, {
+    from: item.state,
+    to,
+    change: { kind: 'unhooked', to, agent, why },
+    patch: withoutEnvironment ? { environmentId: undefined } : {},
+    by,
+    at: clock(),
+  })
+  // Whoever asked for a start that failed is told by the command itself.
+  if (!moved || why === 'not-started') return moved
+  if (to === 'open') await tell(store, { kind: 'reopened', item: { ...item, state: to } })
+  if (to === 'closed') await tell(store, { kind: 'closed', item: { ...item, state: to } })
+  return moved
+}

@@ -1,0 +1,26 @@
+import { existsSync } from 'node:fs'
+import type { CodebaseId } from '../domain/names.ts'
+import { nameCandidates } from '../domain/fleet/names.ts'
+import type { PoolSettings } from '../domain/fleet/pool.ts'
+import { toWork } from '../domain/work.ts'
+import type { FleetContext } from './context.ts'
+import { agentDirectory } from './sessions/places.ts'
+
+/**
+ * Whether an agent may be called so: no live record, no directory (its worktree, its files) and no session has the name.
+ * Sessions that can't be listed count as there.
+ */
+export const freeNames = async function* (
+  { isolation: { store, home, host }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,
+  pool: Pick<PoolSettings, 'names'>,
+  codebaseId: CodebaseId,
+): AsyncGenerator<string> {
+  const used = new Set((await store.fleetAgents.live({ host })).map(({ name }) => name))
+  // A session whose program has ended is one, too, until it is cleared.
+  for (const kind of sessions.all()) for (const { name } of await kind.list()) used.add(name)
+  for (const name of nameCandidates(pool.names)) {
+    if (used.has(name) || existsSync(agentDirectory(home, name))) continue
+    const environment = await store.environments.liveByWork(codebaseId, toWork('agent', name))
+    if (environment === undefined) yield name
+  }
+}

@@ -1,0 +1,72 @@
+import { chooseAgent } from '../agents/registry.ts'
+import type { Agent } from '../agents/agent.ts'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { AppError } from '../domain/errors.ts'
+import type { FleetAgent, SessionKind } from '../domain/fleet/agent.ts'
+import type { PoolSettings } from '../domain/fleet/pool.ts'
+import type { FleetContext } from './context.ts'
+
+/** What an agent of a pool with `command` runs. */
+export const COMMAND_LINE = 'command line'
+
+/** The program of a new agent, by name. Throws if it isn't installed: nothing has been made yet. */
+export const programFor = async (
+  { agents, isolation: { settings } }: Pick<FleetContext, 'agents' | 'isolation'>,
+  { agent: wanted, command }: Pick<PoolSettings, 'agent' | 'command'>,
+  codebase: Pick<Codebase, 'defaultAgent'>,
+): Promise<string> => {
+  if (command !== undefined) return COMMAND_LINE
+  const { agent } = await chooseAgent({ agents, wanted, codebaseDefault: codebase.defaultAgent, settings })
+  const found = await agent.availability()
+  if (found.state !== 'ready') throw new AppError('program-failed', found.problem, { remedy: found.remedy })
+  return agent.name
+}
+
+export type SessionProgram = {
+  readonly command: readonly [string, ...string[]]
+  readonly variables: Readonly<Record<string, string>>
+}
+
+export type ProgramRequest = {
+  readonly agent: FleetAgent
+  readonly environment: IsolatedEnvironment
+  readonly pool: PoolSettings | undefined
+  readonly kind: SessionKind
+  readonly beacon: string
+  readonly sessionId: string
+  readonly resume: boolean
+  readonly writable: readonly string[]
+}
+
+/**
+ * The command of an agent's session. In tmux, a program with a terminal of its own runs as it is. Any other is run by
+ * Coppice turn by turn, with the same input and output.
+ */
+export const sessionProgram = async (
+  { agents, installation }: Pick<FleetContext, 'agents' | 'installation'>,
+  { agent, environment, pool, kind, beacon, sessionId, resume, writable }: ProgramRequest,
+): Promise<SessionProgram> => {
+  if (agent.program === COMMAND_LINE) {
+    const command = pool?.command
+    if (command !== undefined) return { command: ['/bin/sh', '-c', command], variables: {} }
+    throw new AppError('not-found', `${agent.name}'s pool no longer has a command`, {
+      remedy: `set fleet.pools.${agent.pool ?? '…'}.command in config.yaml, or close its item`,
+    })
+  }
+  const program = agentNamed(agents, agent)
+  const granted = program.granted ?? {}
+  if (kind === 'tmux' && program.interactive !== undefined) {
+    const { path: directory } = environment
+    const started = await program.interactive({ directory, prompt: beacon, sessionId, resume, writable })
+    return { command: started.command, variables: { ...granted, ...started.variables } }
+  }
+  return { command: [...installation, 'internal', 'agent-session', agent.id], variables: granted }
+}
+
+const agentNamed = (agents: ReadonlyMap<string, Agent>, { name, program }: FleetAgent): Agent => {
+  const found = agents.get(program)
+  if (found !== undefined) return found
+  throw new AppError('not-found', `${name} runs the agent ${program}, which is no longer set up`, {
+    remedy: `set it up again; the agents are: ${[...agents.keys()].join(', ')}`,
+  })
+}

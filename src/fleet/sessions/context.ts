@@ -1,0 +1,6 @@
+import type { IsolationContext } from '../../isolation/context.ts'
+
+/** What sessions need. `env`: our own variables, of which tmux gets a few. */
+export type SessionsContext = Pick<IsolationContext, 'home' | 'clock' | 'log'> & {
+  readonly env: Readonly<Record<string, string | undefined>>
+}

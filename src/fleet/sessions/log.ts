@@ -1,0 +1,23 @@
+import { readTail } from '../../process/files/log-tail.ts'
+
+/** A longer log is rotated: of an agent's life, up to twice as much is kept. */
+export const LONGEST_LOG_BYTES = 10_000_000
+
+const TAIL_BYTES = 256_000
+
+/** The last lines of a log, as plain text. */
+export const tailOf = (file: string, lines: number): string =>
+  plainText(readTail(file, TAIL_BYTES)).trimEnd().split('\n').slice(-lines).join('\n')
+
+/** Without what moves a terminal's cursor, sets colors or titles. */
+const plainText = (text: string): string =>
+  text.replaceAll(SEQUENCE, '').replaceAll('\r\n', '\n').replaceAll(CONTROLS, '')
+
+/** A control sequence, an operating system command, or a short one. */
+const SEQUENCE = new RegExp(
+  String.raw`\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|[ -/]{0,8}[0-~])`,
+  'g',
+)
+
+/** All but tabs and line ends. */
+const CONTROLS = /(?![\t\n])\p{Cc}/gu

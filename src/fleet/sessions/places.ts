@@ -1,0 +1,23 @@
+import { join } from 'node:path'
+
+/** What the fleet keeps in the home. */
+export const fleetHome = (home: string): string => join(home, 'fleet')
+
+/** The files of one agent while it lives; its name is free again when this is gone. */
+export const agentDirectory = (home: string, name: string): string => join(fleetHome(home), 'agents', name)
+
+/** Kept after the agent, under its name. */
+export const logFile = (home: string, name: string): string => join(fleetHome(home), 'logs', `${name}.log`)
+
+/** Written by the shell around the program. */
+export const startedFile = (directory: string): string => join(directory, 'started')
+export const endedFile = (directory: string): string => join(directory, 'ended')
+
+/** Read by the shell around the program, and deleted. */
+export const environmentFile = (directory: string): string => join(directory, 'environment')
+
+/** A FIFO: what is written there is the program's input. */
+export const inputFile = (directory: string): string => join(directory, 'input')
+
+/** The first process of a session without a terminal. */
+export const rootFile = (directory: string): string => join(directory, 'root')

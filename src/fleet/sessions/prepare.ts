@@ -1,0 +1,39 @@
+import { closeSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { ProcessIdentity } from '../../domain/process-identity.ts'
+import { makeDirectorySync } from '../../process/files/make-directory.ts'
+import { openLogSync } from '../../process/files/replace-file.ts'
+import { killRun, killTree } from '../../process/kill.ts'
+import type { RunMark } from '../../process/run-mark.ts'
+import type { SessionsContext } from './context.ts'
+import { agentDirectory, endedFile, environmentFile, inputFile, logFile, startedFile } from './places.ts'
+
+/** The agent's directory, without anything that an earlier session left there. */
+export const prepareDirectory = ({ home }: Pick<SessionsContext, 'home'>, name: string): string => {
+  const directory = agentDirectory(home, name)
+  makeDirectorySync(directory)
+  makeDirectorySync(dirname(logFile(home, name)))
+  // Before tmux creates it, readable by everybody.
+  closeSync(openLogSync(logFile(home, name)))
+  for (const file of [startedFile, endedFile, environmentFile, inputFile]) rmSync(file(directory), { force: true })
+  return directory
+}
+
+/**
+ * Ends every process of a session: the tree of its root, and what it put elsewhere. Resolves to whether all of it is
+ * provably dead.
+ */
+export const endProcesses = async (
+  { clock }: Pick<SessionsContext, 'clock'>,
+  {
+    root,
+    mark,
+    graceMs,
+  }: { readonly root: ProcessIdentity | undefined; readonly mark: RunMark; readonly graceMs: number },
+): Promise<boolean> => {
+  if (root !== undefined) {
+    const { outcome } = await killTree(root, { graceMs, clock })
+    if (outcome === 'survivors') return false
+  }
+  return (await killRun([mark], { graceMs, clock })).outcome === 'dead'
+}

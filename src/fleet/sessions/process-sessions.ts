@@ -1,0 +1,72 @@
+import { dirname } from 'node:path'
+import { AppError } from '../../domain/errors.ts'
+import type { FleetSession } from '../../domain/fleet/agent.ts'
+import { unlessMissing } from '../../domain/missing.ts'
+import { parseIdentityWord, identityWord, type ProcessIdentity } from '../../domain/process-identity.ts'
+import { writeNewFileSync } from '../../process/files/replace-file.ts'
+import { liveness } from '../../process/identity.ts'
+import { listDirectory } from '../../process/files/list-directory.ts'
+import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
+import { writeFifo } from '../../process/files/fifo.ts'
+import { spawnDetached } from '../../process/spawn.ts'
+import type { SessionsContext } from './context.ts'
+import { tailOf } from './log.ts'
+import { agentDirectory, inputFile, logFile, rootFile } from './places.ts'
+import { endProcesses, prepareDirectory } from './prepare.ts'
+import { untilRunning } from './running.ts'
+import type { NewSession, SessionKindRules, SessionSeen } from './session.ts'
+import { wrapped } from './wrapper.ts'
+
+/** Each agent as a background process without a terminal: its output goes to the log, its input comes from a FIFO. */
+export const createProcessSessions = (context: SessionsContext): SessionKindRules => {
+  const { home, clock } = context
+
+  const start = async (
+    { name, directory: worktree, command, variables, mark }: NewSession,
+    onBegun: (session: FleetSession) => Promise<void>,
+  ): Promise<FleetSession> => {
+    const earlier = seen(agentDirectory(home, name), name)[0]
+    if (earlier?.dead === false) throw new AppError('busy', `an earlier session of ${name} is still running`)
+    const directory = prepareDirectory(context, name)
+    let root: ProcessIdentity | undefined
+    try {
+      const [program, ...args] = wrapped(command, { mark, input: 'fifo', directory })
+      root = await spawnDetached({
+        command: program,
+        args,
+        cwd: worktree,
+        env: variables,
+        logFile: logFile(home, name),
+      })
+      const startedAt = clock()
+      // Without a server that lists sessions, this is how the next start finds it.
+      writeNewFileSync(rootFile(directory), `${identityWord(root)}\n`, { mode: 0o600, sync: true })
+      const session: FleetSession = { kind: 'process', target: name, root, startedAt }
+      await onBegun(session)
+      await untilRunning(directory, root)
+      return session
+    } catch (error) {
+      await endProcesses(context, { root, mark, graceMs: 0 })
+      throw error
+    }
+  }
+
+  return {
+    kind: 'process',
+    can: { attach: false },
+    start,
+    list: async () => {
+      const entries = await unlessMissing(listDirectory(Buffer.from(dirname(agentDirectory(home, 'any')))))
+      return (entries ?? []).flatMap(({ name }) => seen(agentDirectory(home, name), name))
+    },
+    peek: async ({ target }, lines) => tailOf(logFile(home, target), lines),
+    send: ({ target }, text) => writeFifo(inputFile(agentDirectory(home, target)), `${text}\n`),
+    clear: async () => undefined,
+  }
+}
+
+const seen = (directory: string, name: string): SessionSeen[] => {
+  const word = readUntrustedTextSync(rootFile(directory), { maxBytes: 1_000 })?.trim()
+  const root = word === undefined ? undefined : parseIdentityWord(word)
+  return root === undefined ? [] : [{ name, root, dead: liveness(root) === 'dead' }]
+}

@@ -1,0 +1,47 @@
+/*
+ * Sessions: where an agent's program runs, so that it can be watched, spoken to and ended. In: an agent, a directory, a
+ * command. Out: its process. tmux and plain background processes implement the same; `registry.ts` chooses.
+ */
+import type { FleetSession, SessionKind } from '../../domain/fleet/agent.ts'
+import type { ProcessIdentity } from '../../domain/process-identity.ts'
+import type { RunMark } from '../../process/run-mark.ts'
+
+export type NewSession = {
+  /** The agent's name. */
+  readonly name: string
+  /** The worktree. */
+  readonly directory: string
+  /** The program and its arguments. */
+  readonly command: readonly [string, ...string[]]
+  /** The program's whole environment. */
+  readonly variables: Readonly<Record<string, string>>
+  /** On every process of the session, to find any that it leaves behind. */
+  readonly mark: RunMark
+}
+
+export type SessionKindRules = {
+  readonly kind: SessionKind
+  readonly can: { readonly attach: boolean }
+  /**
+   * Starts the program. `onBegun` is called when the session has its first process. Resolves when the program itself is
+   * running; if it doesn't start, ends what was started and throws.
+   */
+  start(session: NewSession, onBegun: (session: FleetSession) => Promise<void>): Promise<FleetSession>
+  /** Those of this kind that exist now, by agent name. Throws if that can't be told. */
+  list(): Promise<readonly SessionSeen[]>
+  /** The last lines that it printed. */
+  peek(session: FleetSession, lines: number): Promise<string>
+  /** Gives the program this text as input. */
+  send(session: FleetSession, text: string): Promise<void>
+  /** After all its processes have ended: removes what is left of it. */
+  clear(name: string): Promise<void>
+  /** The command that attaches a terminal. Only with `can.attach`. */
+  attachCommand?(session: FleetSession): readonly [string, ...string[]]
+}
+
+export type SessionSeen = {
+  readonly name: string
+  readonly root: ProcessIdentity | undefined
+  /** Its program has ended. */
+  readonly dead: boolean
+}

@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
+import type { FleetSession } from '../../domain/fleet/agent.ts'
+import type { ProcessIdentity } from '../../domain/process-identity.ts'
+import { argumentsOf } from '../../process/arguments.ts'
+import { liveness } from '../../process/identity.ts'
+import { createLogger } from '../../process/log.ts'
+import { agentDirectory, logFile } from './places.ts'
+import { endProcesses } from './prepare.ts'
+import { createProcessSessions } from './process-sessions.ts'
+import { exitCodeIn, programIn } from './running.ts'
+import type { NewSession } from './session.ts'
+import { createTmuxSessions } from './tmux-sessions.ts'
+
+let box: Sandbox
+let ended: (() => Promise<unknown>)[] = []
+beforeEach(() => {
+  box = makeSandbox()
+})
+afterEach(async () => {
+  for (const end of ended) await end()
+  ended = []
+  box[Symbol.dispose]()
+})
+
+const contextOf = () => ({
+  home: box.path('state'),
+  clock: Date.now,
+  env: { ...box.env, CANARY: 'of-ours' },
+  log: createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text }),
+})
+
+describe.each([
+  ['tmux', createTmuxSessions],
+  ['process', createProcessSessions],
+] as const)('a session as %s', (kind, create) => {
+  const session = (command: readonly [string, ...string[]], change: Partial<NewSession> = {}): NewSession => ({
+    name: 'alder',
+    directory: box.root,
+    command,
+    variables: { PATH: box.env['PATH'] ?? '', HOME: box.home, TOKEN: "it's a secret", COPPICE_AGENT: 'alder' },
+    mark: { id: `test.${randomUUID()}`, cgroup: undefined },
+    ...change,
+  })
+
+  const start = async (given: NewSession) => {
+    const sessions = create(contextOf())
+    const roots: ProcessIdentity[] = []
+    const end = async (): Promise<boolean> => {
+      const dead = await endProcesses({ clock: Date.now }, { root: roots[0], mark: given.mark, graceMs: 0 })
+      await sessions.clear(given.name)
+      return dead
+    }
+    ended.push(end)
+    const started = await sessions.start(given, async ({ root }) => void roots.push(root))
+    return { sessions, started, roots, end }
+  }
+  const directory = (): string => agentDirectory(box.path('state'), 'alder')
+  const printed = (): string => readFileSync(logFile(box.path('state'), 'alder'), 'utf8')
+
+  test('runs the program in its directory, with exactly its variables, and takes input', async () => {
+    const script = 'pwd; env | sort; while read -r line; do echo "got: $line"; done'
+    const { sessions, started, roots } = await start(session(['sh', '-c', script]))
+    expect(started).toMatchObject({ kind, root: roots[0] })
+    expect(liveness(programIn(directory()) ?? { pid: 0, startTime: '' })).toBe('alive')
+    await expect.poll(() => printed()).toContain('TOKEN=it')
+    expect(printed()).toContain(box.root)
+    expect(printed()).toContain("TOKEN=it's a secret")
+    for (const hidden of ['CANARY', 'TMUX']) expect(printed()).not.toContain(hidden)
+    await sessions.send(started, 'first words')
+    await sessions.send(started, 'second line\nand $(a third) `one`')
+    await expect.poll(() => printed()).toContain('got: and $(a third) `one`')
+    expect(printed()).toContain('got: first words')
+    expect(await sessions.peek(started, 5)).toContain('got: second line')
+    expect(await sessions.list()).toMatchObject([{ name: 'alder', dead: false, root: roots[0] }])
+    expect(statSync(logFile(box.path('state'), 'alder')).mode & 0o777).toBe(0o600)
+  })
+
+  test('no variable is on a command line, or in a file once the program runs', async () => {
+    const { roots } = await start(session(['sh', '-c', 'echo ready; sleep 100']))
+    const root = roots[0]?.pid ?? 0
+    expect((await argumentsOf(root))?.join(' ')).not.toContain('secret')
+    expect(existsSync(join(directory(), 'environment'))).toBe(false)
+  })
+
+  test("the program's end is on disk, also when it was killed", async () => {
+    const { sessions, started } = await start(session(['sh', '-c', 'read -r code; exit "$code"']))
+    await sessions.send(started, '7')
+    await expect.poll(() => exitCodeIn(directory())).toBe(7)
+    await expect.poll(async () => (await sessions.list()).map(({ dead }) => dead)).toEqual([true])
+    const again = await start(session(['sh', '-c', 'read -r line; kill -9 $$']))
+    await again.sessions.send(again.started, 'now')
+    await expect.poll(() => exitCodeIn(directory())).toBe(137)
+  })
+
+  test.each([
+    [['no-such-program-anywhere'], "the agent's program wasn't found"],
+    [['/etc/passwd'], "the agent's program couldn't be run"],
+  ] as const)('%s is an error, and nothing is left of the session', async (command, message) => {
+    const sessions = create(contextOf())
+    await expect(sessions.start(session(command), async () => undefined)).rejects.toMatchObject({ message })
+    expect((await sessions.list()).filter(({ dead }) => !dead)).toEqual([])
+  })
+
+  test('if its first process cannot be recorded, it ends', async () => {
+    const sessions = create(contextOf())
+    let root: ProcessIdentity | undefined
+    const starting = sessions.start(session(['sleep', '100']), async (begun) => {
+      root = begun.root
+      throw new Error('the store is away')
+    })
+    await expect(starting).rejects.toThrow('the store is away')
+    expect(root && liveness(root)).toBe('dead')
+  })
+
+  test('ends with everything that it started, in other sessions too', async () => {
+    const pids = box.path('pids')
+    const script = `echo $$ >> ${pids}; setsid sh -c 'echo $$ >> ${pids}; trap "" TERM HUP; sleep 100 & wait' & env -i setsid sh -c '(sleep 100 & echo $! >> ${pids})'; sleep 100`
+    const { sessions, end } = await start(session(['sh', '-c', script]))
+    const all = (): string[] => (existsSync(pids) ? readFileSync(pids, 'utf8').trim().split('\n') : [])
+    await expect.poll(() => all().length).toBe(3)
+    expect(await end()).toBe(true)
+    for (const pid of all()) expect([pid, existsSync(`/proc/${pid}/exe`)]).toEqual([pid, false])
+    expect((await sessions.list()).filter(({ dead }) => !dead)).toEqual([])
+  })
+
+  test('the next session of the same name begins anew, and never in place of one that runs', async () => {
+    const first = await start(session(['sh', '-c', 'echo one; read -r code; exit "$code"']))
+    const second = start(session(['sh', '-c', 'echo in the way; sleep 100']))
+    await expect(second).rejects.toMatchObject({ code: 'busy' })
+    await first.sessions.send(first.started, '3')
+    await expect.poll(() => exitCodeIn(directory())).toBe(3)
+    await expect.poll(async () => (await first.sessions.list()).map(({ dead }) => dead)).toEqual([true])
+    const { started } = await start(session(['sh', '-c', 'echo two; sleep 100']))
+    expect(exitCodeIn(directory())).toBeUndefined()
+    await expect.poll(() => printed()).toContain('two')
+    expect((started satisfies FleetSession).kind).toBe(kind)
+    expect(printed()).toContain('one')
+  })
+})

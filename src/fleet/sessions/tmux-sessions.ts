@@ -1,0 +1,85 @@
+import { join } from 'node:path'
+import type { FleetSession } from '../../domain/fleet/agent.ts'
+import { AppError } from '../../domain/errors.ts'
+import { makeDirectorySync } from '../../process/files/make-directory.ts'
+import { writeNewFileSync } from '../../process/files/replace-file.ts'
+import { identifySync } from '../../process/identity.ts'
+import { createTmux, type Tmux, tmuxSettings } from '../../process/tmux.ts'
+import type { SessionsContext } from './context.ts'
+import { environmentFile, fleetHome, logFile } from './places.ts'
+import { endProcesses, prepareDirectory } from './prepare.ts'
+import { untilRunning } from './running.ts'
+import type { NewSession, SessionKindRules } from './session.ts'
+import { tmuxSocket } from './tmux-socket.ts'
+import { environmentScript, wrapped } from './wrapper.ts'
+
+/** Each agent in a tmux session of its own, on a server of our own. */
+export const createTmuxSessions = (context: SessionsContext): SessionKindRules => {
+  const { home, clock, env } = context
+  const settingsFile = join(fleetHome(home), 'tmux.conf')
+  const tmux: Tmux = createTmux({ socket: tmuxSocket(home), settingsFile, env, clock })
+
+  const start = async (
+    { name, directory: worktree, command, variables, mark }: NewSession,
+    onBegun: (session: FleetSession) => Promise<void>,
+  ): Promise<FleetSession> => {
+    makeDirectorySync(fleetHome(home))
+    writeNewFileSync(settingsFile, tmuxSettings, { mode: 0o600 })
+    await makeRoom(name)
+    const directory = prepareDirectory(context, name)
+    writeNewFileSync(environmentFile(directory), environmentScript(variables), { mode: 0o600 })
+    const { pid } = await tmux.start({
+      name: targetOf(name),
+      directory: worktree,
+      command: wrapped(command, { mark, input: 'terminal', directory }),
+      log: logFile(home, name),
+    })
+    const startedAt = clock()
+    const root = identifySync(pid)
+    try {
+      if (root === undefined) throw new AppError('program-failed', "the agent's session ended at once")
+      const session: FleetSession = { kind: 'tmux', target: targetOf(name), root, startedAt }
+      await onBegun(session)
+      await untilRunning(directory, root)
+      return session
+    } catch (error) {
+      await endProcesses(context, { root, mark, graceMs: 0 })
+      await tmux.end(targetOf(name))
+      throw error
+    }
+  }
+
+  /** A session whose program has ended stays until somebody needs its name. */
+  const makeRoom = async (name: string): Promise<void> => {
+    const there = (await tmux.list()).find(({ session }) => session === targetOf(name))
+    if (there === undefined) return
+    if (!there.dead) throw new AppError('busy', `the tmux session ${targetOf(name)} is still running`)
+    await tmux.end(targetOf(name))
+  }
+
+  return {
+    kind: 'tmux',
+    can: { attach: true },
+    start,
+    list: async () =>
+      (await tmux.list()).flatMap(({ session, pid, dead }) =>
+        session.startsWith(PREFIX)
+          ? [{ name: session.slice(PREFIX.length), root: dead ? undefined : identifySync(pid), dead }]
+          : [],
+      ),
+    peek: ({ target }, lines) => tmux.capture(target, lines),
+    send: async ({ target }, text) => {
+      if (text.includes('\n') || text.length > MOST_TYPED) await tmux.paste(target, text)
+      else await tmux.type(target, text)
+      await tmux.press(target, ['Enter'])
+    },
+    clear: (name) => tmux.end(targetOf(name)),
+    attachCommand: ({ target }) => tmux.attachCommand(target),
+  }
+}
+
+const PREFIX = 'coppice-'
+const targetOf = (name: string): string => `${PREFIX}${name}`
+
+/** Longer texts are pasted: on a command line they would be too long. */
+const MOST_TYPED = 1_000

@@ -1,0 +1,63 @@
+import { delimiter, join } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import type { FleetAgent } from '../../domain/fleet/agent.ts'
+import { portVariables } from '../../isolation/ports.ts'
+import { runVariable, type RunMark } from '../../process/run-mark.ts'
+import { makeDirectorySync } from '../../process/files/make-directory.ts'
+import { replaceFileSync } from '../../process/files/replace-file.ts'
+import type { FleetContext } from '../context.ts'
+import { fleetHome } from './places.ts'
+
+export type SessionVariables = {
+  readonly agent: FleetAgent
+  readonly codebase: Codebase
+  readonly environment: IsolatedEnvironment
+  readonly mark: RunMark
+  readonly beacon: string
+  readonly program: Readonly<Record<string, string>>
+}
+
+/**
+ * The whole environment of a session: the allow-list, what its program gets, and where it is. Unlike a conversation's
+ * agent it knows COPPICE_HOME, since its own commands (`coppice prime`, `coppice done`) work there.
+ */
+export const sessionVariables = async (
+  { isolation, installation }: Pick<FleetContext, 'isolation' | 'installation'>,
+  { agent, codebase, environment, mark, beacon, program }: SessionVariables,
+): Promise<Record<string, string>> => {
+  const { programEnvironment, home } = isolation
+  return {
+    ...programEnvironment,
+    ...(await portVariables(isolation, environment)),
+    ...program,
+    PATH: [installShim(home, installation), programEnvironment['PATH']].filter(Boolean).join(delimiter),
+    ...(agent.kind === 'crew' && authorOf(agent.name)),
+    COPPICE_HOME: home,
+    COPPICE_DIR: environment.path,
+    COPPICE_AGENT: agent.name,
+    ...(agent.pool !== undefined && { COPPICE_POOL: agent.pool }),
+    COPPICE_CODEBASE: codebase.name,
+    COPPICE_BRANCH: environment.branch,
+    ...(agent.itemId !== undefined && { COPPICE_ITEM: String(agent.itemId) }),
+    COPPICE_SPAWN: agent.spawn,
+    COPPICE_BEACON: beacon,
+    [runVariable]: mark.id,
+  }
+}
+
+/** A crew member commits under one name everywhere. */
+export const authorOf = (name: string): Record<string, string> => ({
+  GIT_AUTHOR_NAME: name,
+  GIT_AUTHOR_EMAIL: `${name}@crew.coppice.invalid`,
+  GIT_COMMITTER_NAME: name,
+  GIT_COMMITTER_EMAIL: `${name}@crew.coppice.invalid`,
+})
+
+/** A directory whose `coppice` is this very installation, for the front of a session's PATH. */
+const installShim = (home: string, installation: readonly string[]): string => {
+  const directory = join(fleetHome(home), 'bin')
+  makeDirectorySync(directory)
+  const words = installation.map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`)
+  replaceFileSync(join(directory, 'coppice'), `#!/bin/sh\nexec ${words.join(' ')} "$@"\n`, { mode: 0o700 })
+  return directory
+}

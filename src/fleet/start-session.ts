@@ -1,0 +1,71 @@
+import { join } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import type { FleetAgent, FleetSession } from '../domain/fleet/agent.ts'
+import type { Item } from '../domain/fleet/item.ts'
+import type { PoolSettings } from '../domain/fleet/pool.ts'
+import { acquireLease } from '../isolation/lease.ts'
+import { agentMark } from '../process/run-mark.ts'
+import { writeAgentFile } from './agent-file.ts'
+import type { FleetContext } from './context.ts'
+import { sessionProgram } from './program.ts'
+import { beaconFor } from './sessions/beacon.ts'
+import { agentDirectory } from './sessions/places.ts'
+import { sessionVariables } from './sessions/variables.ts'
+import { treeOf } from './tree.ts'
+
+export type SessionStart = {
+  /** Its row is `spawning`, and we are its holder. */
+  readonly agent: FleetAgent
+  readonly item: Item | undefined
+  readonly codebase: Codebase
+  readonly environment: IsolatedEnvironment
+  readonly pool: PoolSettings | undefined
+  /** Continue the program's own session. */
+  readonly resume: boolean
+}
+
+/**
+ * Starts the agent's program in its environment, and leases the environment for it. Resolves when the program really
+ * runs; if that fails, nothing of the session is left.
+ */
+export const startSession = async (
+  context: FleetContext,
+  { agent, item, codebase, environment, pool, resume }: SessionStart,
+): Promise<FleetSession> => {
+  const { isolation, sessions } = context
+  const { failpoint, home, ids } = isolation
+  writeAgentFile(await treeOf(isolation, codebase, environment), agent, item)
+  await failpoint('spawn.noted')
+  const kind = sessions.chosen()
+  const mark = agentMark(home, agent.spawn)
+  const beacon = beaconFor(agent, item, codebase, environment)
+  const { command, variables } = await sessionProgram(context, {
+    agent,
+    environment,
+    pool,
+    kind: kind.kind,
+    beacon,
+    sessionId: resume || agent.restarts === 0 ? agent.id : ids(),
+    resume,
+    writable: [join(agentDirectory(home, agent.name), 'mail')],
+  })
+  const session = await kind.start(
+    {
+      name: agent.name,
+      directory: environment.path,
+      command,
+      variables: await sessionVariables(context, { agent, codebase, environment, mark, beacon, program: variables }),
+      mark,
+    },
+    async (begun) => {
+      await failpoint('spawn.started')
+      // Before anything else: from here on, nobody may remove the environment.
+      await isolation.store.fleetAgents.update(agent.id, { session: begun })
+      const purpose = `the fleet's agent ${agent.name}`
+      await acquireLease(isolation, codebase, environment, { purpose, holder: begun.root })
+      await failpoint('spawn.leased')
+    },
+  )
+  await failpoint('spawn.running')
+  return session
+}

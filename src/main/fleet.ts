@@ -1,0 +1,40 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createAgents } from '../agents/registry.ts'
+import type { Workplace } from '../commands/command.ts'
+import { createTellFollowers } from '../conversations/fleet-notices.ts'
+import type { FleetContext } from '../fleet/context.ts'
+import { createSessions } from '../fleet/sessions/registry.ts'
+import { writableCgroup } from '../process/cgroup.ts'
+import { spawnUnmarked } from '../process/spawn-unmarked.ts'
+
+/** The fleet, wired together: for its commands, and for the server. */
+export const createFleet = (
+  { context: isolation, environments, platforms }: Omit<Workplace, 'fleet'>,
+  { program }: { readonly program: string },
+): FleetContext => {
+  const { settings, git, clock, ids, self, home, log, secrets, ownEnvironment = {} } = isolation
+  const contextDirectory = join(home, 'context')
+  const installation = [process.execPath, installed(program)] as const
+  return {
+    isolation,
+    environments,
+    agents: createAgents({ settings, git, clock, ids, self, contextDirectory, ownEnvironment }),
+    redact: secrets.redact,
+    cgroup: writableCgroup(),
+    sessions: createSessions({ home, clock, log, env: ownEnvironment }, settings.fleetSession),
+    installation,
+    tell: createTellFollowers({ isolation, redact: secrets.redact, platforms }),
+    inBackground: async (words) => {
+      const args = [...installation.slice(1), '--home', home, 'internal', ...words]
+      await spawnUnmarked({ command: installation[0], args, cwd: '/', env: ownEnvironment })
+    },
+  }
+}
+
+/** The published program starts faster through its own script. */
+const installed = (program: string): string => {
+  const script = fileURLToPath(new URL('../bin/coppice.js', new URL(program, 'file://')))
+  return program.endsWith('.js') && existsSync(script) ? script : program
+}

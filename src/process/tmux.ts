@@ -1,0 +1,168 @@
+/*
+ * The only place that starts tmux. In: a socket of our own, names and texts. Out: sessions, what is on their screens,
+ * and how their programs ended. Never touches the user's own tmux server.
+ */
+import type { Clock } from '../domain/clock.ts'
+import { AppError } from '../domain/errors.ts'
+import { runProgram } from './spawn.ts'
+
+export type Tmux = {
+  /** Creates a detached session. Its program's output is also appended to the log. */
+  start(session: NewTmuxSession): Promise<{ readonly pid: number }>
+  /** All sessions, with one process. Empty without a server. Throws if that can't be told. */
+  list(): Promise<readonly TmuxPane[]>
+  /** The last lines of a session's screen, with its history. */
+  capture(name: string, lines: number): Promise<string>
+  /** As typed: one line, without Enter. */
+  type(name: string, text: string): Promise<void>
+  /** As pasted, in brackets if the program asked for them. */
+  paste(name: string, text: string): Promise<void>
+  /** Named keys: `Enter`, `Down`. */
+  press(name: string, keys: readonly string[]): Promise<void>
+  /** Appends what the program prints from now on to another file. */
+  log(name: string, file: string): Promise<void>
+  /** Ends the session. What ran in it gets a hangup, and may survive it. */
+  end(name: string): Promise<void>
+  /** The command that attaches a terminal to it. */
+  attachCommand(name: string): readonly [command: string, ...args: string[]]
+}
+
+export type NewTmuxSession = {
+  readonly name: string
+  readonly directory: string
+  /** The program and its arguments, run without a shell. */
+  readonly command: readonly [string, ...string[]]
+  readonly log: string
+  readonly columns?: number
+  readonly rows?: number
+}
+
+/** The one pane of a session of ours. */
+export type TmuxPane = {
+  readonly session: string
+  readonly pid: number
+  readonly dead: boolean
+  /** Undefined while it is alive, and sometimes just after. */
+  readonly status: number | undefined
+}
+
+export type TmuxOptions = {
+  readonly socket: string
+  /** The settings of our server, from `tmuxSettings`. Read when it starts. */
+  readonly settingsFile: string
+  /** The user's own variables; the server gets those that it needs, and passes them on to every session. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly clock: Clock
+}
+
+/** The pane of a program that has ended stays, so that its last words can be read. */
+export const tmuxSettings = `set -g remain-on-exit on
+set -g history-limit 20000
+set -g default-terminal screen-256color
+set -g mouse on
+set -g status-left-length 40
+set -g status-left '[#{session_name}] '
+set -g status-right 'detach: C-b d'
+set -g set-titles off
+`
+
+/** `-t name` alone also means every session whose name starts with it. */
+const sessionOf = (name: string): string => `=${name}`
+const paneOf = (name: string): string => `=${name}:`
+
+export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): Tmux => {
+  const variables = serverEnvironment(env)
+  const call = async (args: readonly string[], stdin?: string): Promise<Called> => {
+    const { exitCode, stdout, stderr, timedOut } = await runProgram({
+      command: 'tmux',
+      args: ['-S', socket, '-f', settingsFile, '-u', ...args],
+      cwd: '/',
+      env: variables,
+      clock,
+      timeoutMs: TIMEOUT_MS,
+      outputLimitBytes: OUTPUT_BYTES,
+      ...(stdin !== undefined && { stdin }),
+    })
+    if (timedOut) throw new AppError('timeout', `tmux: ${args[0]} took longer than ${TIMEOUT_MS / 1000} s`)
+    return { exitCode, stdout, stderr }
+  }
+  const run = async (args: readonly string[], stdin?: string): Promise<string> => {
+    const called = await call(args, stdin)
+    if (called.exitCode === 0) return called.stdout
+    throw new AppError(
+      'program-failed',
+      `tmux: ${args[0]} failed: ${called.stderr.trim() || `exit code ${called.exitCode}`}`,
+    )
+  }
+  return {
+    start: async ({ name, directory, command, log, columns = 200, rows = 50 }) => {
+      // One call: whatever the program prints first is in the log, too.
+      const create = ['new-session', '-d', '-P', '-F', '#{pane_pid}', '-s', name, '-c', directory]
+      const size = ['-x', String(columns), '-y', String(rows)]
+      const pipe = ['pipe-pane', '-o', '-t', paneOf(name), appendTo(log)]
+      const stdout = await run([...create, ...size, '--', ...command, ';', ...pipe])
+      const pid = Number(stdout.trim().split('\n')[0])
+      if (Number.isSafeInteger(pid) && pid > 0) return { pid }
+      throw new AppError('program-failed', `tmux: unknown process of the new session: ${stdout.slice(0, 200)}`)
+    },
+    list: async () => {
+      const called = await call(['list-panes', '-a', '-F', PANE_FORMAT])
+      if (called.exitCode === 0) return called.stdout.split('\n').flatMap(parsePane)
+      if (isWithoutServer(called.stderr)) return []
+      throw new AppError('program-failed', `tmux: the sessions can't be listed: ${called.stderr.trim()}`)
+    },
+    capture: (name, lines) => run(['capture-pane', '-p', '-J', '-t', paneOf(name), '-S', `-${lines}`]),
+    type: async (name, text) => void (await run(['send-keys', '-l', '-t', paneOf(name), '--', text])),
+    paste: async (name, text) => {
+      const buffer = `coppice-${process.pid}`
+      await run(['load-buffer', '-b', buffer, '-'], text)
+      await run(['paste-buffer', '-d', '-p', '-r', '-b', buffer, '-t', paneOf(name)])
+    },
+    press: async (name, keys) => void (await run(['send-keys', '-t', paneOf(name), ...keys])),
+    log: async (name, file) => void (await run(['pipe-pane', '-t', paneOf(name), appendTo(file)])),
+    end: async (name) => {
+      const called = await call(['kill-session', '-t', sessionOf(name)])
+      if (called.exitCode === 0 || isWithoutServer(called.stderr) || /can't find session/.test(called.stderr)) return
+      throw new AppError('program-failed', `tmux: the session ${name} can't be ended: ${called.stderr.trim()}`)
+    },
+    attachCommand: (name) => ['tmux', '-S', socket, '-u', 'attach-session', '-t', sessionOf(name)],
+  }
+}
+
+type Called = { readonly exitCode: number | null; readonly stdout: string; readonly stderr: string }
+
+const TIMEOUT_MS = 10_000
+const OUTPUT_BYTES = 4_000_000
+
+const PANE_FORMAT = '#{session_name}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}'
+
+const parsePane = (line: string): TmuxPane[] => {
+  const [session = '', pid = '', dead = '', status = ''] = line.split('\t')
+  if (session === '' || !/^\d+$/.test(pid)) return []
+  return [{ session, pid: Number(pid), dead: dead === '1', status: status === '' ? undefined : Number(status) }]
+}
+
+const isWithoutServer = (stderr: string): boolean =>
+  /no server running on|error connecting to .*\(No such file or directory\)|error connecting to .*\(Connection refused\)|no current session|server exited/.test(
+    stderr,
+  )
+
+/** Run by tmux in `sh -c`, after it has expanded `#` and `%`. */
+const appendTo = (file: string): string => {
+  const quoted = `'${file.replaceAll("'", String.raw`'\''`)}'`
+  return `exec cat >> ${quoted.replaceAll('#', '##').replaceAll('%', '%%')}`
+}
+
+/** Every session inherits what the server was started with: nothing of ours may be in it. */
+const serverEnvironment = (env: TmuxOptions['env']): Record<string, string> =>
+  Object.fromEntries(
+    [
+      ['PATH', env['PATH']],
+      ['HOME', env['HOME']],
+      ['USER', env['USER']],
+      ['LANG', env['LANG']],
+      ['LC_ALL', env['LC_ALL']],
+      ['TERM', 'screen-256color'],
+      ['SHELL', '/bin/sh'],
+    ].filter((entry): entry is [string, string] => entry[1] !== undefined),
+  )

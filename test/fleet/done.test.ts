@@ -1,0 +1,224 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
+import { stepName } from '../../src/domain/fleet/formula.ts'
+import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import { done, type DoneRequest } from '../../src/fleet/formulas/done.ts'
+import { sling } from '../../src/fleet/sling.ts'
+import { agentDirectory } from '../../src/fleet/sessions/places.ts'
+import { liveness } from '../../src/process/identity.ts'
+import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'
+
+type AtWork = { readonly agent: FleetAgent; readonly environment: IsolatedEnvironment; readonly item: number }
+
+const atWork = async (world: FleetWorld, { commit = true } = {}): Promise<AtWork> => {
+  const item = await world.addItem('Fix login')
+  const result = await sling(world.fleet, { item: item.id, by: 'cli' })
+  if (result.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(result)}`)
+  const { agent, environment } = result
+  if (commit) {
+    writeFileSync(join(environment.path, 'login.txt'), 'fixed\n')
+    world.box.raw(environment.path, 'add', 'login.txt')
+    world.box.raw(environment.path, 'commit', '-qm', 'Fix the login')
+  }
+  return { agent, environment, item: item.id }
+}
+
+const finish = (world: FleetWorld, { agent }: AtWork, change: Partial<DoneRequest> = {}) =>
+  done(world.fleet, { agent: agent.name, spawn: agent.spawn, ...change })
+
+const steps = (result: Awaited<ReturnType<typeof done>>): string[] =>
+  'run' in result ? result.run.steps.map(({ step, state }) => `${stepName(step)} ${state}`) : []
+
+const isGone = async (world: FleetWorld, { agent }: AtWork): Promise<void> => {
+  expect(liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('dead')
+  expect((await world.context.store.fleetAgents.get(agent.id))?.state).toBe('gone')
+  expect(existsSync(agentDirectory(world.context.home, agent.name))).toBe(false)
+  await assertHooksAgree(world)
+}
+
+describe('done', () => {
+  test('push: the branch is on the remote, the item is closed, the agent and its worktree are gone', async () => {
+    await using world = await makeFleetWorld({ remote: true, pools: [{ done: 'push' }] })
+    const work = await atWork(world)
+    const result = await finish(world, work)
+    expect(result).toMatchObject({ outcome: 'done', run: { formula: 'push', branch: work.environment.branch } })
+    expect(steps(result).every((line) => line.endsWith(' done'))).toBe(true)
+    const there = world.box.raw(world.box.path('origin.git'), 'rev-parse', `refs/heads/${work.environment.branch}`)
+    expect('run' in result && result.run.sha).toBe(there)
+    expect(await world.item(work.item)).toMatchObject({ state: 'closed', environmentId: undefined })
+    expect(existsSync(work.environment.path)).toBe(false)
+    // Its branch has a commit that main doesn't have.
+    expect(world.repo.git('branch', '--list', work.environment.branch)).not.toBe('')
+    expect(world.told.map(({ kind }) => kind)).toEqual(['started', 'pushed', 'closed'])
+    await isGone(world, work)
+  })
+
+  test('without a remote, nothing is pushed and the branch stays', async () => {
+    await using world = await makeFleetWorld({})
+    const work = await atWork(world)
+    const result = await finish(world, work)
+    expect(steps(result)).toContain('push skipped')
+    expect(await world.item(work.item)).toMatchObject({ state: 'closed' })
+    expect(world.repo.git('log', '-1', '--format=%s', work.environment.branch)).toBe('Fix the login')
+    await isGone(world, work)
+  })
+
+  test('land: the branch is queued, and the worktree stays until it has landed', async () => {
+    await using world = await makeFleetWorld({ remote: true })
+    const work = await atWork(world)
+    expect(await finish(world, work, { mode: 'land' })).toMatchObject({ outcome: 'done' })
+    const [landing] = await world.context.store.landings.list({ limit: 5 })
+    expect(landing).toMatchObject({ itemId: work.item, branch: work.environment.branch, state: 'queued' })
+    expect(await world.item(work.item)).toMatchObject({ state: 'in_review', environmentId: work.environment.id })
+    expect(existsSync(work.environment.path)).toBe(true)
+    expect(world.told.map(({ kind }) => kind)).toEqual(['started', 'queued'])
+    const outcome = await world.provider.destroy(work.environment, { trigger: 'merged' })
+    expect(outcome).toMatchObject({ outcome: 'refused', reasons: [{ fact: { kind: 'item', id: work.item } }] })
+    await isGone(world, work)
+  })
+
+  test.each([
+    [false, 'open'],
+    [true, 'closed'],
+  ])('discard (--close: %s): the item is %s, and what was there can be restored', async (close, state) => {
+    await using world = await makeFleetWorld({ remote: true })
+    const work = await atWork(world)
+    writeFileSync(join(work.environment.path, 'half.txt'), 'not committed\n')
+    expect(await finish(world, work, { mode: 'discard', close })).toMatchObject({ outcome: 'done' })
+    expect(await world.item(work.item)).toMatchObject({ state, environmentId: undefined })
+    expect(existsSync(work.environment.path)).toBe(false)
+    const [point] = await world.context.store.restorePoints.list(world.codebase.id)
+    const restored = point && (await world.provider.restore(point))
+    expect(existsSync(join(restored?.environment.path ?? '', 'half.txt'))).toBe(true)
+    await isGone(world, work)
+  })
+
+  test.each<[string, (world: FleetWorld, work: AtWork) => void, string]>([
+    ['a changed file', (_, { environment }) => writeFileSync(join(environment.path, 'README'), 'x'), 'uncommitted'],
+    ['an untracked file', (_, { environment }) => writeFileSync(join(environment.path, 'new'), 'x'), 'uncommitted'],
+    [
+      'another branch',
+      ({ box }, { environment }) => void box.raw(environment.path, 'checkout', '-qb', 'other'),
+      'other-branch',
+    ],
+  ])('%s is refused before anything happens, and the agent works on', async (_, disturb, kind) => {
+    await using world = await makeFleetWorld({ remote: true })
+    const work = await atWork(world)
+    disturb(world, work)
+    const result = await finish(world, work)
+    expect(result).toMatchObject({ outcome: 'refused', step: 'validate', why: [{ kind }] })
+    expect(world.box.raw(world.box.path('origin.git'), 'branch', '--list', 'agent/*')).toBe('')
+    expect((await world.context.store.fleetAgents.get(work.agent.id))?.state).toBe('working')
+    expect(await world.item(work.item)).toMatchObject({ state: 'hooked' })
+    expect(liveness(work.agent.session?.root ?? { pid: 0, startTime: '' })).toBe('alive')
+    await assertHooksAgree(world)
+  })
+
+  test('nothing committed is refused, and so is a command of an earlier life or of nobody', async () => {
+    await using world = await makeFleetWorld({ remote: true })
+    const work = await atWork(world, { commit: false })
+    expect(await finish(world, work)).toMatchObject({ outcome: 'refused', why: [{ kind: 'no-commits' }] })
+    expect(await finish(world, work, { spawn: 'another' })).toEqual({
+      outcome: 'not-started',
+      why: { kind: 'other-life', agent: 'alder' },
+    })
+    expect(await finish(world, work, { agent: undefined })).toEqual({
+      outcome: 'not-started',
+      why: { kind: 'no-agent' },
+    })
+  })
+
+  test('a push that the remote rejects is refused, and works once it is mended', async () => {
+    await using world = await makeFleetWorld({ remote: true })
+    const work = await atWork(world)
+    const other = world.repo.git('commit-tree', '-p', 'main', '-m', 'theirs', 'main^{tree}')
+    world.repo.git('push', '-q', 'origin', `${other}:refs/heads/${work.environment.branch}`)
+    expect(await finish(world, work)).toMatchObject({
+      outcome: 'refused',
+      step: 'push',
+      why: [{ kind: 'not-published', why: { kind: 'rejected', why: 'behind' } }],
+    })
+    expect((await world.context.store.fleetAgents.get(work.agent.id))?.state).toBe('working')
+    world.box.raw(work.environment.path, 'merge', '-q', '--no-edit', '--allow-unrelated-histories', other)
+    expect(await finish(world, work)).toMatchObject({ outcome: 'done' })
+    await isGone(world, work)
+  })
+
+  test('done twice is done once', async () => {
+    await using world = await makeFleetWorld({ remote: true })
+    const work = await atWork(world)
+    expect(await finish(world, work)).toMatchObject({ outcome: 'done' })
+    expect(await finish(world, work)).toMatchObject({ outcome: 'not-started', why: { kind: 'other-life' } })
+    expect(world.told.filter(({ kind }) => kind === 'closed')).toHaveLength(1)
+  })
+})
+
+const withFormula = (text: string, options: FleetWorldOptions = {}): FleetWorldOptions => ({
+  remote: true,
+  pools: [{ done: 'release' }],
+  prepare: (repo) => void repo.commit('.coppice/formulas/release.yaml', text),
+  ...options,
+})
+
+describe("a repository's formula", () => {
+  const formula =
+    'steps:\n  - validate\n  - intent\n  - run: test -f login.txt && echo checked\n  - push\n  - notify\n  - settle\n  - leave\n'
+
+  test('runs its commands, once a person has approved them', async () => {
+    await using world = await makeFleetWorld(withFormula(formula))
+    const work = await atWork(world)
+    expect(await finish(world, work)).toMatchObject({
+      outcome: 'refused',
+      why: [{ kind: 'not-approved', commands: ['test -f login.txt && echo checked'] }],
+    })
+    const approving: FleetWorld = {
+      ...world,
+      fleet: { ...world.fleet, isolation: { ...world.context, approve: async () => true } },
+    }
+    expect(await finish(approving, work)).toMatchObject({ outcome: 'done', run: { formula: 'release' } })
+    await isGone(world, work)
+  })
+
+  test('a command that fails is refused with its log', async () => {
+    await using world = await makeFleetWorld(
+      withFormula(formula.replace('test -f login.txt && echo checked', 'echo broken; exit 4'), {
+        context: { approve: async () => true },
+      }),
+    )
+    const work = await atWork(world)
+    const result = await finish(world, work)
+    expect(result).toMatchObject({
+      outcome: 'refused',
+      why: [{ kind: 'command-failed', exitCode: 4, log: expect.stringContaining('alder-') }],
+    })
+  })
+
+  test.each([
+    ['steps: [validate, intent, push, settle]', /incomplete/],
+    ['steps: [validate, push, intent, settle, leave]', /before `intent`/],
+    ['steps: [validate, intent, push, push, settle, leave]', /`push` twice/],
+    ['steps: [validate, intent, deploy, settle, leave]', /"deploy" isn't a step/],
+    ['steps: [validate, intent, open-pr, settle, leave]', /`open-pr` must come after `push`/],
+    ['steps: [validate, intent, {run: x, timeout: soon}, settle, leave]', /isn't a step/],
+    ['stages: []', /unknown key "stages"/],
+    ['steps: [', /valid YAML/],
+  ])('%s is an error that says what is wrong', async (text, message) => {
+    await using world = await makeFleetWorld(withFormula(text))
+    const work = await atWork(world)
+    await expect(finish(world, work)).rejects.toThrow(message)
+    expect(await world.item(work.item)).toMatchObject({ state: 'hooked' })
+  })
+
+  test('is read from the base commit, not from the agent’s own branch', async () => {
+    await using world = await makeFleetWorld(withFormula(formula))
+    const work = await atWork(world)
+    writeFileSync(
+      join(work.environment.path, '.coppice', 'formulas', 'release.yaml'),
+      'steps: [validate, intent, settle, leave]\n',
+    )
+    world.box.raw(work.environment.path, 'commit', '-qam', 'skip the checks')
+    expect(await finish(world, work)).toMatchObject({ outcome: 'refused', why: [{ kind: 'not-approved' }] })
+  })
+})

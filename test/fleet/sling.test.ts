@@ -1,0 +1,149 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { Agent } from '../../src/agents/agent.ts'
+import { sling } from '../../src/fleet/sling.ts'
+import { agentDirectory } from '../../src/fleet/sessions/places.ts'
+import { liveness } from '../../src/process/identity.ts'
+import { assertHooksAgree, type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
+
+const slung = async (world: FleetWorld, item: number, change: object = {}) => {
+  const result = await sling(world.fleet, { item, by: 'cli', ...change })
+  if (result.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(result)}`)
+  return result
+}
+
+/** Its program was removed after somebody looked. */
+const uninstalled: Agent = {
+  name: 'lost',
+  availability: async () => ({ state: 'ready', version: undefined }),
+  run: async () => ({ outcome: 'failed', text: '' }),
+  interactive: async () => ({ command: ['/no/such/program'], variables: {} }),
+}
+
+describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind) => {
+  test('gives the item to a named agent, whose program runs in its own worktree', async () => {
+    await using world = await makeFleetWorld({ kind })
+    const item = await world.addItem('Fix login', { body: 'It fails.' })
+    const { agent, environment } = await slung(world, item.id)
+    expect(agent).toMatchObject({ name: 'alder', state: 'working', pool: 'workers', itemId: item.id, restarts: 0 })
+    expect(environment).toMatchObject({ work: { type: 'agent', id: 'alder' }, status: 'active' })
+    expect(environment.branch).toMatch(/^agent\/alder-[0-9a-z]+$/)
+    expect(liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('alive')
+    expect(await world.item(item.id)).toMatchObject({ state: 'hooked', environmentId: environment.id })
+    expect(world.told.map(({ kind: what }) => what)).toEqual(['started'])
+    await expect.poll(() => world.printed('alder')).toContain(`ready alder ${item.id}`)
+    await world.order('alder', 'commit login')
+    await expect.poll(() => world.printed('alder')).toContain('ready after: commit login')
+    expect(world.box.raw(environment.path, 'log', '-1', '--format=%s')).toBe('login')
+    await assertHooksAgree(world)
+  })
+
+  test('the session has the variables, and this very coppice', async () => {
+    await using world = await makeFleetWorld({ kind })
+    const item = await world.addItem('Fix login')
+    const { agent, environment } = await slung(world, item.id)
+    await world.order('alder', 'env | grep ^COPPICE_ | sort; command -v coppice; pwd')
+    await expect.poll(() => world.printed('alder')).toContain('ready after: env')
+    const printed = world.printed('alder')
+    const { home } = world.context
+    for (const line of [
+      'COPPICE_AGENT=alder',
+      `COPPICE_BRANCH=${environment.branch}`,
+      'COPPICE_CODEBASE=project',
+      `COPPICE_DIR=${environment.path}`,
+      `COPPICE_HOME=${home}`,
+      `COPPICE_ITEM=${item.id}`,
+      'COPPICE_POOL=workers',
+      `COPPICE_SPAWN=${agent.spawn}`,
+      join(home, 'fleet', 'bin', 'coppice'),
+    ]) {
+      expect(printed).toContain(line)
+    }
+    expect(printed).toMatch(/COPPICE_BEACON=You are alder.*Your item is 1: Fix login.*coppice prime/)
+    expect(readFileSync(join(home, 'fleet', 'bin', 'coppice'), 'utf8')).toContain(world.fleet.installation[1])
+  })
+
+  test('a program that does not start leaves nothing: no session, worktree, branch, hook or name', async () => {
+    await using world = await makeFleetWorld({
+      kind,
+      pools: [{ agent: 'lost', command: undefined }, { name: 'other' }],
+      agents: [uninstalled],
+      fleet: { installation: ['/no/such/program'] },
+    })
+    const item = await world.addItem('Fix login')
+    await expect(slung(world, item.id)).rejects.toMatchObject({ code: 'program-failed' })
+    expect(await world.item(item.id)).toMatchObject({ state: 'open', environmentId: undefined })
+    expect(await world.context.store.fleetAgents.live()).toEqual([])
+    expect(world.repo.git('worktree', 'list', '--porcelain').match(/^worktree /gm)).toHaveLength(1)
+    expect(world.repo.git('branch', '--list', 'agent/*')).toBe('')
+    expect(existsSync(agentDirectory(world.context.home, 'alder'))).toBe(false)
+    expect(world.told).toEqual([])
+    expect((await slung(world, item.id, { pool: 'other' })).agent.name).toBe('alder')
+    await assertHooksAgree(world)
+  })
+})
+
+describe('sling', () => {
+  test('refuses what can not be worked on now, and says why', async () => {
+    await using world = await makeFleetWorld({ pools: [{ max: 2 }, { name: 'web', codebases: ['web'] }] })
+    const [first, second, third] = [
+      await world.addItem('one'),
+      await world.addItem('two'),
+      await world.addItem('three', { after: [1] }),
+    ]
+    const why = async (item: number, pool?: string) => {
+      const result = await sling(world.fleet, { item, by: 'cli', pool })
+      return result.outcome === 'refused' ? result.why : result.outcome
+    }
+    expect(await why(third.id)).toEqual({ kind: 'waits', after: [first.id] })
+    expect(await why(first.id, 'web')).toEqual({ kind: 'other-codebase', pool: 'web', codebase: 'project' })
+    await slung(world, first.id)
+    expect(await why(first.id)).toEqual({ kind: 'hooked', agent: 'alder' })
+    await slung(world, second.id)
+    const fourth = await world.addItem('four')
+    expect(await why(fourth.id)).toEqual({ kind: 'pool-full', pool: 'workers', max: 2 })
+    await world.context.store.fleetControl.set('this-host', { state: 'down', why: '', since: 1 })
+    expect(await why(fourth.id)).toEqual({ kind: 'fleet-down' })
+    await expect(sling(world.fleet, { item: 99, by: 'cli' })).rejects.toMatchObject({ code: 'not-found' })
+    await expect(sling(world.fleet, { item: 1, by: 'cli', pool: 'nope' })).rejects.toMatchObject({
+      remedy: expect.stringContaining('workers, web'),
+    })
+    await assertHooksAgree(world)
+  })
+
+  test('of many that want the same items at once, each item gets one agent, and no limit is passed', async () => {
+    const names = Array.from({ length: 12 }, (_, n) => `agent-${String.fromCharCode(97 + n)}`)
+    await using world = await makeFleetWorld({ pools: [{ max: 6, names }] })
+    const items = []
+    for (let n = 0; n < 8; n += 1) items.push(await world.addItem(`item ${n}`))
+    const results = await Promise.allSettled(
+      [...items, ...items].map(({ id }) => sling(world.fleet, { item: id, by: 'cli' })),
+    )
+    const started = results.flatMap((one) =>
+      one.status === 'fulfilled' && one.value.outcome === 'started' ? [one.value] : [],
+    )
+    expect(started).toHaveLength(6)
+    expect(new Set(started.map(({ item }) => item.id)).size).toBe(6)
+    expect(new Set(started.map(({ agent }) => agent.name)).size).toBe(6)
+    const failures = results.flatMap((one) => (one.status === 'rejected' ? [one.reason.code] : []))
+    expect(failures.filter((code) => code !== 'busy')).toEqual([])
+    await assertHooksAgree(world)
+  })
+
+  test('the live worktree of an agent is not removed, not even with --force', async () => {
+    await using world = await makeFleetWorld({})
+    const item = await world.addItem('Fix login')
+    const { agent, environment } = await slung(world, item.id)
+    for (const trigger of ['command', 'closed', 'merged', 'stale', 'room', 'fleet'] as const) {
+      for (const force of [false, true]) {
+        const outcome = await world.provider.destroy(environment, { trigger, force, askedBy: `item:${item.id}` })
+        expect(outcome.outcome).toBe('refused')
+        const facts = outcome.outcome === 'refused' ? outcome.reasons.map(({ fact }) => fact?.kind) : []
+        expect(facts).toContain('agent')
+      }
+    }
+    expect(liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('alive')
+    expect(existsSync(environment.path)).toBe(true)
+  })
+})
