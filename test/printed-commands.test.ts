@@ -15,7 +15,7 @@ const quoting = new Set(['shellWord', 'shellPath', 'writeLine'])
 const builders = new Set(['commandText', 'git', 'coppice', 'shell'])
 
 /** Numbers and object ids hold nothing that a shell reads. A placeholder is `<name>`, to be filled in. */
-const harmless = new Set(['pid', 'pids', 'sha', 'length', 'short', 'placeholder'])
+const harmless = new Set(['pid', 'pids', 'sha', 'length', 'short', 'placeholder', 'itemId'])
 
 /** What stands behind something that looks like a command all the same, and why. */
 const exceptions: Record<string, Record<string, string>> = {

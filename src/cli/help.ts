@@ -17,11 +17,15 @@ export const helpFor = (row: CommandWords, sheet: Sheet): string => {
     wrapped(sentence(row.summary), columns, 0),
     ...(row.details === undefined ? [] : [wrapped(row.details, columns, 0)]),
     ...optionsOf('Options', row.options, sheet),
-    ...optionsOf('Global options', globalOptions, sheet),
+    ...optionsOf('Global options', withoutOwn(row), sheet),
     ...(row.examples.length === 0 ? [] : ['', paint('bold', 'Examples'), ...row.examples.map((line) => `  ${line}`)]),
     ...refHint(row).map((line) => wrapped(line, columns, 0)),
   ].join('\n')
 }
+
+/** One that a command redefines is listed with its own options. */
+const withoutOwn = ({ options }: CommandWords): Readonly<Record<string, OptionRow>> =>
+  Object.fromEntries(Object.entries(globalOptions).filter(([name]) => !(name in options)))
 
 export const overview = (sheet: Sheet, group?: string): string =>
   group === undefined

@@ -1,6 +1,7 @@
 import type { CliCall } from './cli-call.ts'
 import type { CommandRow, OptionRow } from '../commands/command.ts'
 import { dryRun, grouped, shared } from '../commands/table.ts'
+import { fleetCommands } from './fleet-table.ts'
 import { worktreeList } from '../commands/worktree-list.ts'
 
 /** Accepted by every command. */
@@ -26,6 +27,9 @@ export const groups: Readonly<Record<string, string>> = {
   worktree: 'create, list, remove and restore worktrees',
   codebase: 'register and manage repositories',
   import: 'import worktrees and conversations from other tools',
+  item: 'queue work for the agents of the fleet',
+  fleet: 'start, stop and watch the agents of the fleet',
+  crew: 'permanent agents, with a worktree in any repository',
 }
 
 const first: readonly CliRow[] = [
@@ -163,6 +167,7 @@ const cliOnly: readonly CliRow[] = [
     ],
     load: async () => (await import('./commands/import-archon.ts')).importArchonCommand,
   },
+  ...fleetCommands,
   {
     name: 'internal delete',
     usage: '<path>…',

@@ -1,4 +1,5 @@
 import type { CommandRow, OptionRow } from './command.ts'
+import { fleetCommands } from './fleet/table.ts'
 
 /*
  * The commands, each a row here and a file beside this one: `/help`, `--help`, the menus of chats and both parsers read
@@ -213,6 +214,7 @@ export const shared: readonly CommandRow[] = [
     chat: { usage: '[name] [--title <text>] [--ready]' },
     load: async () => (await import('./pull-request/pr.ts')).pr,
   },
+  ...fleetCommands,
 ]
 
 /** Commands that need a conversation. */

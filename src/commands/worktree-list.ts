@@ -10,6 +10,7 @@ import { currentEnvironment, resolveTarget, tellMoves } from './target.ts'
 import { factsJson } from './views/json.ts'
 import { heldText } from './views/limit.ts'
 import { describeProof } from './views/merged.ts'
+import { describeUncommitted } from './views/uncommitted.ts'
 import { lastCommand, ago, type Cell, fittedTable, tilde, type View } from './views/view.ts'
 
 export type ListResult = {
@@ -102,15 +103,8 @@ const files = ({ environment, health, dirty }: EnvironmentFacts): Cell => {
   if (environment.status !== 'active') return { text: environment.status, style: 'red' }
   if (health === 'not-ours') return { text: 'replaced', style: 'red' }
   if (dirty === undefined) return { text: 'unknown', style: 'yellow' }
-  const parts = [
-    ...(dirty.changed > 0 ? [`${dirty.changed} changed`] : []),
-    ...(dirty.untracked > 0 ? [`${dirty.untracked} untracked`] : []),
-    ...(dirty.hidden > 0 ? [`${dirty.hidden} changed but hidden`] : []),
-    ...(dirty.submodules > 0 ? [`${counted(dirty.submodules, 'submodule')} changed`] : []),
-    ...(dirty.unpushed > 0 ? [`${counted(dirty.unpushed, 'submodule')} not pushed`] : []),
-    ...dirty.halfDone.map((operation) => `${operation} in progress`),
-  ]
-  return parts.length === 0 ? { text: 'clean', style: 'green' } : { text: parts.join(', '), style: 'yellow' }
+  const text = describeUncommitted(dirty)
+  return text === '' ? { text: 'clean', style: 'green' } : { text, style: 'yellow' }
 }
 
 const position = ({ ahead, behind, detached = 0 }: EnvironmentFacts): string => {

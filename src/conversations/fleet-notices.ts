@@ -1,4 +1,4 @@
-import { describeItemEvent } from '../commands/views/fleet.ts'
+import { describeItemEvent } from '../commands/views/item-events.ts'
 import type { FleetContext } from '../fleet/context.ts'
 import { recordReplies, type ReplyContext } from './outbox/replies.ts'
 

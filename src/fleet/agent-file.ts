@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { FleetAgent } from '../domain/fleet/agent.ts'
+import { agentNameProblem, type FleetAgent } from '../domain/fleet/agent.ts'
 import type { Item } from '../domain/fleet/item.ts'
 import { itemStates, maxBodyLength, maxTitleLength } from '../domain/fleet/item.ts'
 import type { Tree } from '../domain/tree.ts'
@@ -19,10 +19,14 @@ const schema = z.object({
   version: z.literal(1),
   agent: z.object({
     id: z.string().min(1).max(100),
-    name: z.string().max(60),
+    name: z.string().refine((name) => agentNameProblem(name) === undefined),
     kind: z.enum(['worker', 'crew']),
     pool: z.string().max(60).optional(),
-    program: z.string().max(100),
+    program: z.string().min(1).max(100),
+    /** Of its latest session: that may have outlived the database. */
+    spawn: z.string().max(100),
+    restarts: z.number().int().min(0).max(1_000),
+    createdAt: z.number().int().min(0),
   }),
   item: z
     .object({
@@ -42,10 +46,10 @@ const schema = z.object({
 export const agentFile = ({ gitDir }: Pick<Tree, 'gitDir'>): string => join(gitDir, 'coppice-agent.json')
 
 export const writeAgentFile = (tree: Pick<Tree, 'gitDir'>, agent: FleetAgent, item: Item | undefined): void => {
-  const { id, name, kind, pool, program } = agent
+  const { id, name, kind, pool, program, spawn, restarts, createdAt } = agent
   const content: AgentFile = {
     version: 1,
-    agent: { id, name, kind, program, ...(pool !== undefined && { pool }) },
+    agent: { id, name, kind, program, spawn, restarts, createdAt, ...(pool !== undefined && { pool }) },
     ...(item !== undefined && {
       item: {
         id: item.id,

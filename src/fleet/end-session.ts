@@ -28,8 +28,10 @@ export const endSession = async (
   const mark = agentMark(home, agent.spawn)
   if (!(await endProcesses(isolation, { root: agent.session?.root, mark, graceMs }))) return false
   await failpoint('session.ended')
-  for (const kind of sessions.all()) await kind.clear(agent.name)
-  rmSync(rootFile(agentDirectory(home, agent.name)), { force: true })
+  if (await isLatestLife(context, agent)) {
+    for (const kind of sessions.all()) await kind.clear(agent.name)
+    rmSync(rootFile(agentDirectory(home, agent.name)), { force: true })
+  }
   await failpoint('session.cleared')
   const { environmentId } = agent
   const environment = environmentId === undefined ? undefined : await store.environments.get(environmentId)
@@ -40,6 +42,12 @@ export const endSession = async (
   return true
 }
 
+/** Another process may have started the agent again, or another one of its name: that session isn't ours to clear. */
+const isLatestLife = async ({ isolation: { store } }: Context, { host, name, spawn }: FleetAgent): Promise<boolean> => {
+  const latest = await store.fleetAgents.byName(host, name)
+  return latest === undefined || latest.spawn === spawn
+}
+
 /** Nothing of this life of the agent is running. Unknown counts as running. */
 export const isProvablyDead = async ({ isolation: { home } }: Context, agent: FleetAgent): Promise<boolean> => {
   if (agent.session !== undefined && liveness(agent.session.root) !== 'dead') return false
@@ -48,7 +56,7 @@ export const isProvablyDead = async ({ isolation: { home } }: Context, agent: Fl
 }
 
 /** The agent is gone: its name is free again. Its log stays. */
-export const forgetFiles = ({ isolation: { home } }: Context, name: string): void => {
+export const forgetFiles = ({ isolation: { home } }: Pick<FleetContext, 'isolation'>, name: string): void => {
   try {
     deleteTreeSync(agentDirectory(home, name))
   } catch {

@@ -6,6 +6,19 @@ import { toWork } from '../domain/work.ts'
 import type { FleetContext } from './context.ts'
 import { agentDirectory } from './sessions/places.ts'
 
+/** For a member of the crew, whose worktrees may be in any codebase. */
+export const isFreeName = async (
+  { isolation: { store, home, host }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,
+  name: string,
+): Promise<boolean> => {
+  if ((await store.fleetAgents.byName(host, name)) !== undefined || existsSync(agentDirectory(home, name))) return false
+  for (const kind of sessions.all()) if ((await kind.list()).some((seen) => seen.name === name)) return false
+  for (const { id } of await store.codebases.list(host)) {
+    if ((await store.environments.liveByWork(id, toWork('agent', name))) !== undefined) return false
+  }
+  return true
+}
+
 /**
  * Whether an agent may be called so: no live record, no directory (its worktree, its files) and no session has the name.
  * Sessions that can't be listed count as there.

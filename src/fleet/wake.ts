@@ -4,6 +4,7 @@ import { AppError } from '../domain/errors.ts'
 import type { Item } from '../domain/fleet/item.ts'
 import type { FleetContext } from './context.ts'
 import { endSession } from './end-session.ts'
+import { whyNotUp } from './sling/hook.ts'
 import { startSession } from './start-session.ts'
 
 export type WakeRequest = {
@@ -46,9 +47,17 @@ export const wakeAgent = async (
   }
   const restarts = agent.restarts + (afterCrash ? 1 : 0)
   // A new life: commands of the last one are refused.
-  const life = { spawn: ids(), session: undefined, restarts, holder: self, lastSignAt: clock() }
+  const life = {
+    spawn: ids(),
+    session: undefined,
+    drainingSince: undefined,
+    restarts,
+    holder: self,
+    lastSignAt: clock(),
+  }
   const spawning: FleetAgent = { ...agent, ...life, state: 'spawning' }
   const isOurs = await store.transaction(async (inside) => {
+    if ((await whyNotUp(context, inside)) !== undefined) throw new AppError('busy', "the fleet isn't running")
     if (!(await inside.fleetAgents.move(agent.id, asleep, 'spawning', life))) return false
     if (conversation !== undefined && item !== undefined) await inside.items.follow(item.id, conversation, clock())
     return true

@@ -91,6 +91,12 @@ export const setLender = ({ gitDir }: Tree, { commonDir }: Repo): void =>
 export const borrowsFrom = ({ gitDir }: Tree, { commonDir }: Repo): boolean =>
   readUntrustedTextSync(alternates(gitDir), { maxBytes: maxConfigBytes }) === `${join(commonDir, 'objects')}\n`
 
+/** The git directory of the only repository that it borrows from. */
+export const lenderOf = ({ gitDir }: Tree): string | undefined => {
+  const text = readUntrustedTextSync(alternates(gitDir), { maxBytes: maxConfigBytes })
+  return text === undefined ? undefined : /^(\/[^\n]+)\/objects\n$/.exec(text)?.[1]
+}
+
 const alternates = (gitDir: string): string => join(gitDir, 'objects/info/alternates')
 
 const assertCanLend = ({ commonDir }: Repo, config: readonly ConfigEntry[]): void => {

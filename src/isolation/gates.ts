@@ -201,7 +201,7 @@ const isOurs = async (
 }
 
 /** Spares also have an id and a provider. */
-export type Used = Pick<IsolatedEnvironment, 'id' | 'provider'>
+export type Used = Pick<IsolatedEnvironment, 'id' | 'provider'> & Partial<Pick<IsolatedEnvironment, 'work'>>
 
 /** No lease, no process inside, not locked by another tool. */
 export const usesOf = async (
@@ -248,10 +248,14 @@ export const usesOf = async (
  */
 const agentsIn = async (
   { store, host, home }: Pick<IsolationContext, 'store' | 'host' | 'home'>,
-  { id }: Used,
+  { id, work }: Used,
 ): Promise<GateAnswer[]> => {
   const answers: GateAnswer[] = []
-  for (const agent of await store.fleetAgents.ofEnvironments([id])) {
+  const own = await store.fleetAgents.ofEnvironments([id])
+  // A crew member works in all of its worktrees, from one session.
+  const named = work?.type === 'agent' ? await store.fleetAgents.byName(host, work.id) : undefined
+  const crew = named?.kind === 'crew' && own.every((one) => one.id !== named.id) ? [named] : []
+  for (const agent of [...own, ...crew]) {
     const { name, session, spawn } = agent
     const answer = { kind: 'agent', name } as const
     if (agent.host !== host) answers.push(cannotTell('not-in-use', answer))

@@ -233,8 +233,14 @@ export type IsolationProvider<Context> = {
   presence(codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence>
   /** The environment whose token is on the directory at `path`, whatever path its row has. */
   environmentAt(context: Context, codebase: Codebase, path: string): Promise<IsolatedEnvironment | undefined>
+  /** The finished checkout of ours at `path`, with or without a row. Starts no process. Undefined if there is none. */
+  identify(context: Context, path: string): Promise<Identified | undefined>
+  /** Gives it a row again. Throws if it isn't proven to be the repository's own. */
+  recall(context: Context, codebase: Codebase, found: Identified, request: RecallRequest): Promise<IsolatedEnvironment>
   /** The path in its own record, if it has one apart from its directory. */
   recordedPath(codebase: Codebase, environment: IsolatedEnvironment): Promise<string | undefined>
+  /** Whoever commits there, and only there, does so under this name. */
+  setAuthor(context: Context, codebase: Codebase, tree: Tree, author: Author): Promise<void>
   /** The branch checked out there now. */
   headBranch(tree: Tree): Promise<string | undefined>
   /** The ref in the codebase's repository that holds the environment's commits. */
@@ -298,6 +304,18 @@ export type Examined = {
   readonly tree: Tree
   readonly trust: Trust
 }
+
+/** A checkout with a token of ours. Its row may be lost with the database. */
+export type Identified = {
+  readonly id: EnvironmentId
+  readonly tree: Tree
+  /** The git directory of its repository. */
+  readonly repoPath: string
+}
+
+export type Author = { readonly name: string; readonly email: string }
+
+export type RecallRequest = { readonly work: Work; readonly createdBy: string }
 
 export type AdoptRequest = {
   readonly work?: Work

@@ -5,6 +5,7 @@ import { createAgents } from '../agents/registry.ts'
 import type { Workplace } from '../commands/command.ts'
 import { createTellFollowers } from '../conversations/fleet-notices.ts'
 import type { FleetContext } from '../fleet/context.ts'
+import { sessionOnly } from '../fleet/sessions/variables.ts'
 import { createSessions } from '../fleet/sessions/registry.ts'
 import { writableCgroup } from '../process/cgroup.ts'
 import { spawnUnmarked } from '../process/spawn-unmarked.ts'
@@ -28,7 +29,9 @@ export const createFleet = (
     tell: createTellFollowers({ isolation, redact: secrets.redact, platforms }),
     inBackground: async (words) => {
       const args = [...installation.slice(1), '--home', home, 'internal', ...words]
-      await spawnUnmarked({ command: installation[0], args, cwd: '/', env: ownEnvironment })
+      const env = Object.fromEntries(Object.entries(ownEnvironment).filter(([name]) => !sessionOnly.has(name)))
+      const logFile = join(home, 'fleet', 'background.log')
+      await spawnUnmarked({ command: installation[0], args, cwd: '/', env, logFile })
     },
   }
 }

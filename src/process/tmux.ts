@@ -44,6 +44,7 @@ export type TmuxPane = {
   readonly dead: boolean
   /** Undefined while it is alive, and sometimes just after. */
   readonly status: number | undefined
+  readonly startedAt: number
 }
 
 export type TmuxOptions = {
@@ -134,12 +135,13 @@ type Called = { readonly exitCode: number | null; readonly stdout: string; reado
 const TIMEOUT_MS = 10_000
 const OUTPUT_BYTES = 4_000_000
 
-const PANE_FORMAT = '#{session_name}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}'
+const PANE_FORMAT = '#{session_name}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{session_created}'
 
 const parsePane = (line: string): TmuxPane[] => {
-  const [session = '', pid = '', dead = '', status = ''] = line.split('\t')
+  const [session = '', pid = '', dead = '', status = '', created = ''] = line.split('\t')
   if (session === '' || !/^\d+$/.test(pid)) return []
-  return [{ session, pid: Number(pid), dead: dead === '1', status: status === '' ? undefined : Number(status) }]
+  const ended = status === '' ? undefined : Number(status)
+  return [{ session, pid: Number(pid), dead: dead === '1', status: ended, startedAt: Number(created) * 1000 }]
 }
 
 const isWithoutServer = (stderr: string): boolean =>

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Agent } from '../../src/agents/agent.ts'
-import { sling } from '../../src/fleet/sling.ts'
+import { sling } from '../../src/fleet/sling/sling.ts'
 import { agentDirectory } from '../../src/fleet/sessions/places.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { assertHooksAgree, type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
@@ -103,12 +103,12 @@ describe('sling', () => {
     await slung(world, second.id)
     const fourth = await world.addItem('four')
     expect(await why(fourth.id)).toEqual({ kind: 'pool-full', pool: 'workers', max: 2 })
-    await world.context.store.fleetControl.set('this-host', { state: 'down', why: '', since: 1 })
-    expect(await why(fourth.id)).toEqual({ kind: 'fleet-down' })
     await expect(sling(world.fleet, { item: 99, by: 'cli' })).rejects.toMatchObject({ code: 'not-found' })
-    await expect(sling(world.fleet, { item: 1, by: 'cli', pool: 'nope' })).rejects.toMatchObject({
+    await expect(sling(world.fleet, { item: fourth.id, by: 'cli', pool: 'nope' })).rejects.toMatchObject({
       remedy: expect.stringContaining('workers, web'),
     })
+    await world.context.store.fleetControl.set('this-host', { state: 'down', why: '', since: 1 })
+    expect(await why(fourth.id)).toEqual({ kind: 'fleet-down' })
     await assertHooksAgree(world)
   })
 

@@ -43,6 +43,7 @@ export const anAgent = (name: string, change: Partial<FleetAgent> = {}): FleetAg
   restarts: 0,
   lastSignAt: 1,
   workedAt: undefined,
+  drainingSince: undefined,
   holder: { pid: 1, startTime: 'start-1' },
   createdAt: 1,
   endedAt: undefined,

@@ -111,7 +111,7 @@ const read = (
   options: CommandWords['options'],
   row: CommandWords | undefined,
 ): { values: Values; positionals: string[] } => {
-  const all = { ...options, ...grammar.globalOptions }
+  const all = { ...grammar.globalOptions, ...options }
   const config = Object.fromEntries(
     Object.entries(all).map(([name, { type, multiple, short }]) => [
       name,

@@ -15,13 +15,13 @@ export const fleetAgentStates = [
 export type FleetAgentState = (typeof fleetAgentStates)[number]
 
 /**
- * The state machine; an illegal transition throws.
+ * The state machine; an illegal transition throws. working → spawning: it waited for an item, and is being told of one.
  * finishing → working: its formula refused, so the agent has to continue. stopped, crashed → spawning: its session is
  * started again in the same worktree.
  */
 const transitions: Record<FleetAgentState, readonly FleetAgentState[]> = {
   spawning: ['working', 'stopped', 'crashed', 'gone'],
-  working: ['finishing', 'stuck', 'draining', 'stopped', 'crashed', 'gone'],
+  working: ['spawning', 'finishing', 'stuck', 'draining', 'stopped', 'crashed', 'gone'],
   finishing: ['working', 'stopped', 'crashed', 'gone'],
   stuck: ['working', 'finishing', 'draining', 'stopped', 'crashed', 'gone'],
   draining: ['working', 'finishing', 'stopped', 'crashed', 'gone'],
@@ -78,6 +78,8 @@ export type FleetAgent = {
   readonly lastSignAt: number
   /** When its program first ran; undefined: it never has, so that undoing its creation loses nothing. */
   readonly workedAt: number | undefined
+  /** Since when it is to end after its item. */
+  readonly drainingSince: number | undefined
   /** Who is starting or stopping it. A dead one has left it half done. */
   readonly holder: ProcessIdentity
   readonly createdAt: number

@@ -1,3 +1,4 @@
+import type { IsolatedEnvironment } from '../environment.ts'
 import type { NotPublished } from '../forge/publishing.ts'
 import type { UncommittedWork } from '../removal/uncommitted.ts'
 
@@ -8,12 +9,12 @@ export type DoneRefusal =
   /** The session that asks isn't the agent's present one. */
   | { readonly kind: 'other-life'; readonly agent: string }
   | { readonly kind: 'no-item'; readonly agent: string }
-  | { readonly kind: 'item-state'; readonly item: number; readonly state: string }
+  | { readonly kind: 'item-state'; readonly itemId: number; readonly state: string }
   | { readonly kind: 'worktree'; readonly path: string; readonly why: string }
   | { readonly kind: 'uncommitted'; readonly path: string; readonly work: UncommittedWork }
   | { readonly kind: 'other-branch'; readonly path: string; readonly head: string | undefined; readonly branch: string }
   | { readonly kind: 'no-commits'; readonly branch: string }
-  | { readonly kind: 'not-published'; readonly why: NotPublished }
+  | { readonly kind: 'not-published'; readonly environment: IsolatedEnvironment; readonly why: NotPublished }
   /** No pull request could be opened; the branch is pushed. */
   | { readonly kind: 'no-pull-request'; readonly said: string }
   | { readonly kind: 'no-forge' }

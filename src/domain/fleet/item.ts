@@ -4,6 +4,7 @@
  */
 import { AppError } from '../errors.ts'
 import type { CodebaseId, EnvironmentId } from '../names.ts'
+import { withoutInvisible } from '../text/visible.ts'
 
 export const itemStates = ['open', 'hooked', 'in_review', 'parked', 'landed', 'closed'] as const
 export type ItemState = (typeof itemStates)[number]
@@ -99,11 +100,11 @@ export type ItemChange =
 /** How an agent's attempt at an item ended. */
 export type UnhookReason = 'done' | 'discarded' | 'not-started' | 'crashed' | 'gone' | 'stopped' | 'closed'
 
+/** `by`: `cli`, `slack:C1:2`, `agent:alder`. */
 export type ItemHistoryEntry = { readonly at: number; readonly by: string; readonly change: ItemChange }
 
-/** Who changed it: `cli`, `slack:C1:2`, `agent:alder`. */
 export const toTitle = (text: string): string => {
-  const title = text.replaceAll(/\s+/g, ' ').trim()
+  const title = withoutInvisible(text).replaceAll(/\s+/g, ' ').trim()
   if (title === '' || title.length > maxTitleLength) {
     throw new AppError('usage', `an item needs a title of 1 to ${maxTitleLength} characters`, {
       remedy: 'put the details into --body',
@@ -118,5 +119,5 @@ export const toBody = (text: string): string => {
       remedy: 'put long material into a file of the repository and name it in the body',
     })
   }
-  return text.replaceAll('\0', '')
+  return withoutInvisible(text)
 }

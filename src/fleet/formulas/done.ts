@@ -1,15 +1,14 @@
+import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { DoneRefusal } from '../../domain/fleet/done-refusal.ts'
 import type { FormulaRun } from '../../domain/fleet/formula.ts'
+import { type AgentCaller, presentAgent } from '../caller.ts'
 import type { FleetContext } from '../context.ts'
 import { chooseFormula } from './choose.ts'
 import { continueFormula, type FormulaOutcome } from './run-formula.ts'
 
-export type DoneRequest = {
-  /** As the session's variables say. */
-  readonly agent: string | undefined
-  readonly spawn: string | undefined
+export type DoneRequest = AgentCaller & {
   /** Default: the pool's `done`. */
   readonly mode?: string | undefined
   /** With `discard`: the item is closed, not open again. */
@@ -24,23 +23,20 @@ export type Done = FormulaOutcome | { readonly outcome: 'not-started'; readonly 
  * once it is done.
  */
 export const done = async (context: FleetContext, request: DoneRequest): Promise<Done> => {
-  const { store, host } = context.isolation
-  const { agent: name, spawn, signal } = request
-  if (name === undefined || spawn === undefined) return { outcome: 'not-started', why: { kind: 'no-agent' } }
-  const agent = await store.fleetAgents.byName(host, name)
-  if (agent === undefined || agent.spawn !== spawn) {
-    return { outcome: 'not-started', why: { kind: 'other-life', agent: name } }
-  }
-  const begun = await store.formulaRuns.runningOf(agent.id)
-  const run = begun ?? (await begin(context, agent, request))
-  return continueFormula(context, run.id, { signal })
+  const found = await presentAgent(context.isolation, request)
+  if ('why' in found) return { outcome: 'not-started', why: found.why }
+  const begun = await context.isolation.store.formulaRuns.runningOf(found.agent.id)
+  const run = begun ?? (await begin(context, found, request))
+  return continueFormula(context, run.id, { signal: request.signal })
 }
 
-const begin = async (context: FleetContext, agent: FleetAgent, request: DoneRequest): Promise<FormulaRun> => {
+const begin = async (
+  context: FleetContext,
+  { agent, codebase }: { readonly agent: FleetAgent; readonly codebase: Codebase },
+  request: DoneRequest,
+): Promise<FormulaRun> => {
   const { store, clock, ids, settings, host, self } = context.isolation
-  const codebase = await store.codebases.get(agent.codebaseId)
   const environment = agent.environmentId === undefined ? undefined : await store.environments.get(agent.environmentId)
-  if (codebase === undefined) throw new AppError('not-found', `the repository of ${agent.name} is no longer registered`)
   const pool = settings.pools.find((one) => one.name === agent.pool)
   const formula = await chooseFormula(context, codebase, request.mode ?? pool?.done ?? 'auto')
   const now = clock()

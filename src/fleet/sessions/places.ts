@@ -3,8 +3,10 @@ import { join } from 'node:path'
 /** What the fleet keeps in the home. */
 export const fleetHome = (home: string): string => join(home, 'fleet')
 
+export const agentsHome = (home: string): string => join(fleetHome(home), 'agents')
+
 /** The files of one agent while it lives; its name is free again when this is gone. */
-export const agentDirectory = (home: string, name: string): string => join(fleetHome(home), 'agents', name)
+export const agentDirectory = (home: string, name: string): string => join(agentsHome(home), name)
 
 /** Kept after the agent, under its name. */
 export const logFile = (home: string, name: string): string => join(fleetHome(home), 'logs', `${name}.log`)

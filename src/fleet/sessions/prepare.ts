@@ -3,8 +3,10 @@ import { dirname } from 'node:path'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { makeDirectorySync } from '../../process/files/make-directory.ts'
 import { openLogSync } from '../../process/files/replace-file.ts'
+import { liveness } from '../../process/identity.ts'
 import { killRun, killTree } from '../../process/kill.ts'
 import type { RunMark } from '../../process/run-mark.ts'
+import { processesOfRuns } from '../../process/run-processes.ts'
 import type { SessionsContext } from './context.ts'
 import { agentDirectory, endedFile, environmentFile, inputFile, logFile, startedFile } from './places.ts'
 
@@ -32,8 +34,11 @@ export const endProcesses = async (
   }: { readonly root: ProcessIdentity | undefined; readonly mark: RunMark; readonly graceMs: number },
 ): Promise<boolean> => {
   if (root !== undefined) {
-    const { outcome } = await killTree(root, { graceMs, clock })
-    if (outcome === 'survivors') return false
+    await killTree(root, { graceMs, clock })
+    // Also if nothing was signalled, because we are part of it ourselves.
+    if (liveness(root) !== 'dead') return false
   }
-  return (await killRun([mark], { graceMs, clock })).outcome === 'dead'
+  if ((await killRun([mark], { graceMs, clock })).outcome !== 'dead') return false
+  const { rows, complete } = await processesOfRuns([mark])
+  return complete && rows.length === 0
 }

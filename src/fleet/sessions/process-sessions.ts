@@ -4,6 +4,7 @@ import type { FleetSession } from '../../domain/fleet/agent.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 import { parseIdentityWord, identityWord, type ProcessIdentity } from '../../domain/process-identity.ts'
 import { writeNewFileSync } from '../../process/files/replace-file.ts'
+import { lstatIfThere } from '../../process/files/lstat-if-there.ts'
 import { liveness } from '../../process/identity.ts'
 import { listDirectory } from '../../process/files/list-directory.ts'
 import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
@@ -68,5 +69,6 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
 const seen = (directory: string, name: string): SessionSeen[] => {
   const word = readUntrustedTextSync(rootFile(directory), { maxBytes: 1_000 })?.trim()
   const root = word === undefined ? undefined : parseIdentityWord(word)
-  return root === undefined ? [] : [{ name, root, dead: liveness(root) === 'dead' }]
+  const startedAt = lstatIfThere(rootFile(directory))?.mtimeMs
+  return root === undefined ? [] : [{ name, target: name, root, startedAt, dead: liveness(root) === 'dead' }]
 }

@@ -54,6 +54,9 @@ const numberIn = (file: string): number | undefined => {
   return text !== undefined && /^\d{1,10}$/.test(text) ? Number(text) : undefined
 }
 
+/** Its session has no process any more. */
+export const endedAtOnce = (directory: string): AppError => notStarted(exitCodeIn(directory))
+
 const notStarted = (code: number | undefined): AppError =>
   new AppError('program-failed', whyNot(code), {
     remedy: "check the pool's agent and command in config.yaml",

@@ -41,7 +41,9 @@ export type SessionKindRules = {
 
 export type SessionSeen = {
   readonly name: string
+  readonly target: string
   readonly root: ProcessIdentity | undefined
+  readonly startedAt: number | undefined
   /** Its program has ended. */
   readonly dead: boolean
 }

@@ -8,7 +8,7 @@ import { createTmux, type Tmux, tmuxSettings } from '../../process/tmux.ts'
 import type { SessionsContext } from './context.ts'
 import { environmentFile, fleetHome, logFile } from './places.ts'
 import { endProcesses, prepareDirectory } from './prepare.ts'
-import { untilRunning } from './running.ts'
+import { endedAtOnce, untilRunning } from './running.ts'
 import type { NewSession, SessionKindRules } from './session.ts'
 import { tmuxSocket } from './tmux-socket.ts'
 import { environmentScript, wrapped } from './wrapper.ts'
@@ -37,7 +37,7 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
     const startedAt = clock()
     const root = identifySync(pid)
     try {
-      if (root === undefined) throw new AppError('program-failed', "the agent's session ended at once")
+      if (root === undefined) throw endedAtOnce(directory)
       const session: FleetSession = { kind: 'tmux', target: targetOf(name), root, startedAt }
       await onBegun(session)
       await untilRunning(directory, root)
@@ -62,9 +62,9 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
     can: { attach: true },
     start,
     list: async () =>
-      (await tmux.list()).flatMap(({ session, pid, dead }) =>
-        session.startsWith(PREFIX)
-          ? [{ name: session.slice(PREFIX.length), root: dead ? undefined : identifySync(pid), dead }]
+      (await tmux.list()).flatMap(({ session: target, pid, dead, startedAt }) =>
+        target.startsWith(PREFIX)
+          ? [{ name: target.slice(PREFIX.length), target, root: dead ? undefined : identifySync(pid), startedAt, dead }]
           : [],
       ),
     peek: ({ target }, lines) => tmux.capture(target, lines),

@@ -1,12 +1,26 @@
 import { delimiter, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
+import type { Author } from '../../isolation/provider.ts'
 import { portVariables } from '../../isolation/ports.ts'
 import { runVariable, type RunMark } from '../../process/run-mark.ts'
 import { makeDirectorySync } from '../../process/files/make-directory.ts'
 import { replaceFileSync } from '../../process/files/replace-file.ts'
 import type { FleetContext } from '../context.ts'
 import { fleetHome } from './places.ts'
+
+/** Those that say which agent a command belongs to. What must outlive a session is started without them. */
+export const sessionOnly: ReadonlySet<string> = new Set([
+  'COPPICE_DIR',
+  'COPPICE_AGENT',
+  'COPPICE_POOL',
+  'COPPICE_CODEBASE',
+  'COPPICE_BRANCH',
+  'COPPICE_ITEM',
+  'COPPICE_SPAWN',
+  'COPPICE_BEACON',
+  runVariable,
+])
 
 export type SessionVariables = {
   readonly agent: FleetAgent
@@ -45,13 +59,13 @@ export const sessionVariables = async (
   }
 }
 
-/** A crew member commits under one name everywhere. */
-export const authorOf = (name: string): Record<string, string> => ({
-  GIT_AUTHOR_NAME: name,
-  GIT_AUTHOR_EMAIL: `${name}@crew.coppice.invalid`,
-  GIT_COMMITTER_NAME: name,
-  GIT_COMMITTER_EMAIL: `${name}@crew.coppice.invalid`,
-})
+/** A crew member commits under one name everywhere. No mail can ever be sent to such an address. */
+export const identityOf = (name: string): Author => ({ name, email: `${name}@crew.coppice.invalid` })
+
+const authorOf = (agent: string): Record<string, string> => {
+  const { name, email } = identityOf(agent)
+  return { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email, GIT_COMMITTER_NAME: name, GIT_COMMITTER_EMAIL: email }
+}
 
 /** A directory whose `coppice` is this very installation, for the front of a session's PATH. */
 const installShim = (home: string, installation: readonly string[]): string => {

@@ -126,11 +126,16 @@ const withoutEveryday = (given: GitLook): GitLook => {
 }
 
 /**
+ * `extensions.worktreeConfig` and `core.bare`: git moves them when a worktree gets configuration of its own, as for a
+ * sparse checkout or a crew member.
+ *
  * A branch's merge options go to `git merge`, which can run any strategy. Its remotes may be paths, with hooks that a
  * push runs: see `changedEntries`.
  */
 const isEveryday = (key: string): boolean =>
-  /^coppice\.\w+$|^submodule\..*\.(?:url|active)$|^branch\.(?!.*\.(?:mergeoptions|remote|pushremote)$)/i.test(key)
+  /^coppice\.\w+$|^extensions\.worktreeconfig$|^core\.bare$|^submodule\..*\.(?:url|active)$|^branch\.(?!.*\.(?:mergeoptions|remote|pushremote)$)/i.test(
+    key,
+  )
 
 type Places = {
   readonly configs: readonly Named[]

@@ -97,6 +97,7 @@ const columnsOf = (patch: FleetAgentPatch): Partial<FleetAgentRow> => {
     restarts: 'restarts',
     lastSignAt: 'last_sign_at',
     workedAt: 'worked_at',
+    drainingSince: 'draining_since',
     endedAt: 'ended_at',
     program: 'program',
   } as const
@@ -123,6 +124,7 @@ const toRow = (agent: FleetAgent): FleetAgentRow => ({
   restarts: agent.restarts,
   last_sign_at: agent.lastSignAt,
   worked_at: orNull(agent.workedAt),
+  draining_since: orNull(agent.drainingSince),
   holder_pid: agent.holder.pid,
   holder_start_time: agent.holder.startTime,
   created_at: agent.createdAt,
@@ -147,6 +149,7 @@ const fromRow = (row: FleetAgentRow): FleetAgent => ({
   restarts: row.restarts,
   lastSignAt: row.last_sign_at,
   workedAt: orUndefined(row.worked_at),
+  drainingSince: orUndefined(row.draining_since),
   holder: { pid: row.holder_pid, startTime: row.holder_start_time },
   createdAt: row.created_at,
   endedAt: orUndefined(row.ended_at),

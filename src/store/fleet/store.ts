@@ -78,6 +78,7 @@ export type FleetAgentPatch = Partial<
     | 'restarts'
     | 'lastSignAt'
     | 'workedAt'
+    | 'drainingSince'
     | 'holder'
     | 'endedAt'
     | 'program'

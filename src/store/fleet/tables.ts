@@ -53,6 +53,7 @@ export type FleetAgentRow = {
   restarts: number
   last_sign_at: number
   worked_at: number | null
+  draining_since: number | null
   holder_pid: number
   holder_start_time: string
   created_at: number

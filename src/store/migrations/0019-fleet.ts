@@ -41,7 +41,7 @@ const statements = (engine: Engine): readonly string[] => [
     id text primary key, host text not null, name text not null, kind text not null, pool text,
     codebase_id text not null references codebases (id) on delete cascade, program text not null, state text not null,
     item_id bigint references items (id), environment_id text, spawn text not null, session text,
-    restarts integer not null, last_sign_at bigint not null, worked_at bigint,
+    restarts integer not null, last_sign_at bigint not null, worked_at bigint, draining_since bigint,
     holder_pid bigint not null, holder_start_time text not null, created_at bigint not null, ended_at bigint,
     check (kind in ('worker', 'crew')),
     check (state in ('spawning', 'working', 'finishing', 'stuck', 'draining', 'stopped', 'crashed', 'gone')),

@@ -1,5 +1,6 @@
 import { AppError, toAppError } from '../../../domain/errors.ts'
 import type { FormulaRun } from '../../../domain/fleet/formula.ts'
+import { identityWord } from '../../../domain/process-identity.ts'
 import { endSession, forgetFiles } from '../../end-session.ts'
 import type { FleetContext } from '../../context.ts'
 import type { Step, StepSubject } from '../step.ts'
@@ -19,7 +20,7 @@ export const leave: Step = async (context, subject) => {
   }
   if (isInside(context, subject)) {
     // Whoever ends a session must not be part of it.
-    await context.inBackground(['leave', subject.run.id, String(process.pid)])
+    await context.inBackground(['leave', subject.run.id, identityWord(isolation.self)])
     return { state: 'handed-over' }
   }
   if (!(await endSession(context, agent))) {

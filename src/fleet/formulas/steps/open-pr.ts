@@ -8,7 +8,8 @@ export const openPullRequest: Step = async ({ isolation }, { codebase, environme
   if (environment === undefined) throw new AppError('not-found', 'the worktree is gone')
   const request = { title: item?.title, fixes: issuesOf(item, codebase.github), signal }
   const publication = await publish(isolation, codebase, environment, request)
-  if (publication.outcome === 'not-published') return refusal({ kind: 'not-published', why: publication.why })
+  if (publication.outcome === 'not-published')
+    return refusal({ kind: 'not-published', environment, why: publication.why })
   const { opened } = publication
   switch (opened.outcome) {
     case 'no-forge':

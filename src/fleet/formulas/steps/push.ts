@@ -12,6 +12,6 @@ export const push: Step = async ({ isolation }, { codebase, environment, signal 
     return { state: 'skipped', detail: 'the repository has no remote', patch }
   }
   const pushed = await pushEnvironment(isolation, codebase, environment, { signal })
-  if (pushed.outcome === 'not-published') return refusal({ kind: 'not-published', why: pushed.why })
+  if (pushed.outcome === 'not-published') return refusal({ kind: 'not-published', environment, why: pushed.why })
   return { state: 'done', patch: { branch: pushed.branch, sha: pushed.commit } }
 }

@@ -35,7 +35,7 @@ export const validateDiscard: Step = async (_context, subject) => {
 
 const hookProblem = ({ agent, item }: StepSubject): DoneRefusal | undefined => {
   if (item === undefined) return { kind: 'no-item', agent: agent.name }
-  return item.state === 'hooked' ? undefined : { kind: 'item-state', item: item.id, state: item.state }
+  return item.state === 'hooked' ? undefined : { kind: 'item-state', itemId: item.id, state: item.state }
 }
 
 /** Where the branch began isn't known for one that existed before: then the push finds out. */

@@ -3,6 +3,7 @@
  * requests of the interface. Out: clones, and their commits brought to the repository.
  */
 import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { toEnvironmentId } from '../../../domain/names.ts'
 import { AppError, toAppError } from '../../../domain/errors.ts'
 import { readToken } from '../../../git/admin-dir.ts'
@@ -54,6 +55,19 @@ export const clone: Provider = {
     const token = (await readdir(gitDir).catch(() => undefined)) === undefined ? undefined : await readToken(gitDir)
     const environment = token === undefined ? undefined : await store.environments.get(toEnvironmentId(token))
     return environment?.path === path ? environment : undefined
+  },
+  identify: async (context, path) => (await import('./recall.ts')).identifyClone(context, path),
+  recall: async (context, codebase, found, request) =>
+    (await import('./recall.ts')).recallClone(context, codebase, found, request),
+  // Its configuration is nobody else's.
+  setAuthor: async ({ git }, _codebase, { gitDir }, { name, email }) => {
+    const { writeConfigFile } = await import('../../../git/config-file.ts')
+    for (const [key, value] of [
+      ['user.name', name],
+      ['user.email', email],
+    ] as const) {
+      await writeConfigFile(git, join(gitDir, 'config'), key, value)
+    }
   },
   recordedPath: async () => undefined,
   tipRef: ({ id }) => tipRefOf(id),

@@ -7,6 +7,7 @@ import { basename, dirname, join } from 'node:path'
 import { toEnvironmentId } from '../../../domain/names.ts'
 import { clearLock, readAdminDir, readLock, readToken, readWorktreeLink, setLock } from '../../../git/admin-dir.ts'
 import type { Provider } from '../../context.ts'
+import { locked } from '../../lock/locked.ts'
 import { checkoutProvider } from '../checkout/provider.ts'
 import { followRenames } from './follow-rename.ts'
 import { presenceOf } from './presence.ts'
@@ -32,6 +33,17 @@ export const worktree: Provider = {
     const token = await readToken(record)
     const environment = token === undefined ? undefined : await store.environments.get(toEnvironmentId(token))
     return environment?.adminName === basename(record) ? environment : undefined
+  },
+  identify: async (context, path) => (await import('./recall.ts')).identifyWorktree(context, path),
+  recall: async (context, codebase, found, request) =>
+    (await import('./recall.ts')).recallWorktree(context, codebase, found, request),
+  setAuthor: async (context, codebase, tree, { name, email }) => {
+    const { setWorktreeConfig } = await import('../../../git/worktree-config.ts')
+    const author = [
+      ['user.name', name],
+      ['user.email', email],
+    ] as const
+    await locked(context, codebase, 'setting an author', () => setWorktreeConfig(context.git, tree, author))
   },
   recordedPath: async ({ repoPath }, { adminName }) =>
     adminName === undefined ? undefined : (await readAdminDir(join(repoPath, 'worktrees', adminName)))?.worktreePath,

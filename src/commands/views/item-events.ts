@@ -1,6 +1,6 @@
-import type { Item, ParkReason } from '../../domain/fleet/item.ts'
-import { counted } from '../../domain/text/words.ts'
+import type { Item } from '../../domain/fleet/item.ts'
 import type { ItemEvent } from '../../fleet/context.ts'
+import { describeParkReason } from './items.ts'
 
 /** `item 7 (Fix login)` */
 const named = ({ id, title }: Item): string => `Item ${id} (${title})`
@@ -27,24 +27,5 @@ export const describeItemEvent = (event: ItemEvent): string => {
       return `${item} is closed.`
     case 'reopened':
       return `${item} is open again.`
-  }
-}
-
-export const describeParkReason = (reason: ParkReason): string => {
-  switch (reason.kind) {
-    case 'asked':
-      return reason.note ?? 'it was parked by hand'
-    case 'crashed':
-      return `its agent crashed ${counted(reason.restarts + 1, 'time')}, and its work is still in its worktree`
-    case 'worktree-missing':
-      return `its worktree is missing (unmounted?): ${reason.path}`
-    case 'formula-failed':
-      return `the step \`${reason.step}\` failed: ${reason.message}`
-    case 'gate-failed':
-      return `\`${reason.command}\` failed ${counted(reason.attempts, 'time')} when it was landed`
-    case 'conflict':
-      return `it conflicts with the base branch, after ${counted(reason.attempts, 'attempt')}`
-    case 'pull-request-closed':
-      return `its pull request was closed without merging: ${reason.url}`
   }
 }

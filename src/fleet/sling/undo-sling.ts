@@ -1,10 +1,10 @@
-import type { FleetAgent } from '../domain/fleet/agent.ts'
-import { AppError, toAppError } from '../domain/errors.ts'
-import { toWork } from '../domain/work.ts'
-import { itemHolder } from '../isolation/holders.ts'
-import type { FleetContext } from './context.ts'
-import { endSession, forgetFiles } from './end-session.ts'
-import { unhookItem } from './items/change.ts'
+import type { FleetAgent } from '../../domain/fleet/agent.ts'
+import { AppError, toAppError } from '../../domain/errors.ts'
+import { toWork } from '../../domain/work.ts'
+import { itemHolder } from '../../isolation/holders.ts'
+import type { FleetContext } from '../context.ts'
+import { endSession, forgetFiles } from '../end-session.ts'
+import { unhookItem } from '../items/change.ts'
 
 /**
  * Takes back exactly what a sling has made, in reverse order: the session, the environment, the hook, the name. An

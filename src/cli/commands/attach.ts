@@ -1,0 +1,44 @@
+import { AppError } from '../../domain/errors.ts'
+import { mayHaveSession } from '../../domain/fleet/agent.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
+import { unknownAgent } from '../../fleet/speak.ts'
+import { command } from '../../commands/command.ts'
+import { runInForeground } from '../../process/attach.ts'
+import type { CliCall } from '../cli-call.ts'
+
+type Attached = { readonly agent: string; readonly exitCode: number }
+
+const run = async (call: CliCall): Promise<Attached> => {
+  const { isolation, sessions } = await (await call.open()).fleet()
+  const [name = ''] = call.words
+  const agent = await isolation.store.fleetAgents.byName(isolation.host, name)
+  if (agent === undefined) throw unknownAgent(name)
+  const { session } = agent
+  if (session === undefined || !mayHaveSession(agent.state)) {
+    throw new AppError('not-found', `${name} isn't running`, {
+      remedy: remedy`start it again: ${coppice(`fleet up ${shellWord(name)}`)}`,
+    })
+  }
+  const attachCommand = sessions.of(session.kind).attachCommand?.(session)
+  if (attachCommand === undefined) {
+    throw new AppError('unsupported', `${name} runs in the background, without a terminal`, {
+      remedy: remedy`see its output with ${coppice(`peek ${shellWord(name)}`)}, or install tmux for sessions to attach to`,
+    })
+  }
+  if (call.showSecret === undefined) {
+    throw new AppError('usage', 'attaching needs a terminal', {
+      remedy: remedy`use ${coppice(`peek ${shellWord(name)}`)} instead`,
+    })
+  }
+  // Inside of tmux, another one refuses to start.
+  const { TMUX: _outer, ...env } = isolation.ownEnvironment ?? {}
+  return { agent: name, exitCode: await runInForeground(attachCommand, env) }
+}
+
+export const attach = command<Attached, CliCall>({
+  run,
+  toText: ({ agent, exitCode }) => (exitCode === 0 ? `Detached from ${agent}.` : ''),
+  toJson: ({ agent }) => ({ agent }),
+  exitCode: ({ exitCode }) => exitCode,
+})

@@ -1,0 +1,36 @@
+import { defaultPriority } from '../../domain/fleet/item.ts'
+import { addItem } from '../../fleet/items/add.ts'
+import { type ItemSeen, seenItems } from '../../fleet/items/seen.ts'
+import { type Call, command, textOf } from '../command.ts'
+import { resolveTarget } from '../target.ts'
+import { itemJson } from '../views/items.ts'
+import { block, printable, type View } from '../views/view.ts'
+import { afterOf, changerOf, priorityOf } from './scope.ts'
+
+const run = async (call: Call): Promise<ItemSeen> => {
+  const priority = priorityOf(call) ?? defaultPriority
+  const after = afterOf(call)
+  const { codebase, context: isolation } = await resolveTarget(call)
+  const item = await addItem(
+    { isolation },
+    {
+      codebase,
+      title: call.words.join(' '),
+      body: textOf(call.values, 'body') ?? '',
+      priority,
+      after,
+      by: changerOf(call, { isolation }),
+      conversation: call.chat?.conversation.id,
+    },
+  )
+  const [seen] = await seenItems({ isolation }, [item])
+  return seen ?? { item, codebase: codebase.name, ready: false, agent: undefined, environment: undefined }
+}
+
+const toText = ({ item: { id: itemId, title, after }, ready }: ItemSeen, view: View): string => {
+  const waits = ready ? '' : ` It waits for ${after.map((one) => `item ${one}`).join(', ')}.`
+  const next = block(view.commandText(`sling ${itemId}`), view)
+  return `${view.paint('green', 'Added')} item ${view.paint('bold', String(itemId))}: ${printable(title)}.${waits}\n${view.chat === true ? next : `  ${next}`}`
+}
+
+export const itemAdd = command<ItemSeen>({ run, toText, toJson: itemJson })

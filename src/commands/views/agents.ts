@@ -1,0 +1,78 @@
+import type { FleetAgent, FleetAgentState } from '../../domain/fleet/agent.ts'
+import type { AgentSeen, NeedsYou } from '../../fleet/status.ts'
+import { describeParkReason, placeJson } from './items.ts'
+import { ago, type Cell, type Style } from './view.ts'
+
+/** As documented for programs: times are milliseconds since 1970. */
+export const agentJson = ({ agent, codebase, environment }: Omit<AgentSeen, 'item'>) => ({
+  name: agent.name,
+  kind: agent.kind,
+  pool: agent.pool ?? null,
+  codebase,
+  program: agent.program,
+  state: agent.state,
+  item: agent.itemId ?? null,
+  spawn: agent.spawn,
+  host: agent.host,
+  session: sessionJson(agent),
+  environment: environment === undefined ? null : placeJson(environment),
+  restarts: agent.restarts,
+  lastSignAt: agent.lastSignAt,
+})
+
+const sessionJson = ({ session }: FleetAgent) =>
+  session === undefined
+    ? null
+    : { kind: session.kind, target: session.target, pid: session.root.pid, startedAt: session.startedAt }
+
+const styles: Readonly<Record<FleetAgentState, Style>> = {
+  spawning: 'yellow',
+  working: 'green',
+  finishing: 'cyan',
+  stuck: 'red',
+  draining: 'yellow',
+  stopped: 'dim',
+  crashed: 'red',
+  gone: 'dim',
+}
+
+export const agentCells = (
+  { agent, item, environment, codebase }: AgentSeen,
+  { now, named }: { readonly now: number; readonly named: boolean },
+): readonly Cell[] => [
+  { text: agent.name, style: 'bold' },
+  {
+    text: agent.itemId === undefined && agent.state === 'working' ? 'waiting' : agent.state,
+    style: styles[agent.state],
+  },
+  { text: agent.pool ?? 'crew', style: 'dim' },
+  { text: agent.itemId === undefined ? '' : `${agent.itemId}  ${item?.title ?? ''}` },
+  { text: environment?.branch ?? '', style: 'dim' },
+  { text: ago(agent.lastSignAt, now), style: 'dim' },
+  { text: named ? codebase : '', style: 'dim' },
+]
+
+export const agentHeadings = ['AGENT', 'STATE', 'POOL', 'ITEM', 'BRANCH', 'LAST SIGN', 'REPOSITORY'] as const
+
+export const needsYouJson = (need: NeedsYou) => ({
+  kind: need.kind,
+  item: 'item' in need ? (typeof need.item === 'object' ? need.item.id : (need.item ?? null)) : null,
+  agent: 'agent' in need ? (need.agent ?? null) : null,
+  message: describeNeed(need),
+})
+
+/** A clause that names its subject, without a full stop. */
+export const describeNeed = (need: NeedsYou): string => {
+  switch (need.kind) {
+    case 'paused':
+      return `the fleet is paused: ${need.why}`
+    case 'parked':
+      return `item ${need.item.id} (${need.item.title}) is parked: ${need.reason === undefined ? 'the reason is lost' : describeParkReason(need.reason)}`
+    case 'no-session':
+      return need.item === undefined
+        ? `${need.agent}'s session has ended`
+        : `${need.agent}'s session has ended, and item ${need.item} isn't finished`
+    case 'stuck':
+      return `${need.agent} has shown no sign of life for a while`
+  }
+}

@@ -1,0 +1,163 @@
+import type { DoneRefusal } from '../../domain/fleet/done-refusal.ts'
+import type { SlingRefusal } from '../../domain/fleet/sling-refusal.ts'
+import { coppice, type Remedy, remedy, shell } from '../../domain/remedy.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
+import { notPublishedTexts } from '../pull-request/texts.ts'
+import type { FailureJson } from './failure.ts'
+import { describeRemedy, remedySentence } from './remedy.ts'
+import { describeUncommitted } from './uncommitted.ts'
+import { asProgram, type View } from './view.ts'
+
+/** What is in the way, as a clause without a full stop, and the ways out. */
+type Explained = { readonly what: string; readonly todo: readonly Remedy[] }
+
+export const explainSling = (why: SlingRefusal, item: number): Explained => {
+  switch (why.kind) {
+    case 'settled':
+      return { what: `item ${item} is ${why.state}`, todo: [remedy`add a new one: ${coppice('item add <title>')}`] }
+    case 'in-review':
+      return { what: `item ${item} is finished and waits to be merged`, todo: [] }
+    case 'hooked':
+      return {
+        what: `${why.agent} is working on item ${item}`,
+        todo: [remedy`see what it does: ${coppice(`peek ${shellWord(why.agent)}`)}`],
+      }
+    case 'waits':
+      return {
+        what: `item ${item} waits for ${why.after.map((id) => `item ${id}`).join(', ')}`,
+        todo: [remedy`give out those first; ${coppice('item ready')} lists what can start`],
+      }
+    case 'other-codebase':
+      return {
+        what: `the pool ${why.pool} doesn't work for ${why.codebase}`,
+        todo: [`add ${why.codebase} to its \`codebases\` in config.yaml, or choose another pool`],
+      }
+    case 'pool-full':
+      return {
+        what: `the pool ${why.pool} already has ${why.max} workers`,
+        todo: ['wait for one to finish', `raise fleet.pools.${why.pool}.max in config.yaml`],
+      }
+    case 'fleet-full':
+      return {
+        what: `there are already ${why.max} workers on this machine`,
+        todo: ['wait for one to finish', 'raise fleet.maxAgents in config.yaml'],
+      }
+    case 'fleet-down':
+      return { what: 'the fleet is down', todo: [remedy`start it: ${coppice('fleet up')}`] }
+    case 'fleet-paused':
+      return { what: `the fleet is paused: ${why.why}`, todo: [remedy`continue: ${coppice('fleet up')}`] }
+    case 'crew-busy':
+      return { what: `${why.crew} has item ${why.item}`, todo: ['wait until it is done, or choose a pool'] }
+    case 'crew-asleep':
+      return {
+        what: `${why.crew} is ${why.state}`,
+        todo: [remedy`start it: ${coppice(`fleet up ${shellWord(why.crew)}`)}`],
+      }
+    case 'crew-elsewhere':
+      return {
+        what: `${why.crew} has no worktree in ${why.codebase}`,
+        todo: [
+          remedy`add one: ${coppice(`worktree create --crew ${shellWord(why.crew)} --codebase ${shellWord(why.codebase)}`)}`,
+        ],
+      }
+  }
+}
+
+export const explainDone = (why: DoneRefusal, view: View): Explained => {
+  switch (why.kind) {
+    case 'no-agent':
+      return {
+        what: "this isn't the session of an agent",
+        todo: [remedy`it is for agents; to finish an item yourself: ${coppice('item close <id>')}`],
+      }
+    case 'other-life':
+      return {
+        what: `this isn't ${why.agent}'s present session`,
+        todo: ['end this program: the item goes on elsewhere'],
+      }
+    case 'no-item':
+      return { what: `${why.agent} has no item`, todo: ['wait until you are told of one'] }
+    case 'item-state':
+      return {
+        what: `item ${why.itemId} is ${why.state.replace('_', ' ')}`,
+        todo:
+          why.state === 'parked'
+            ? [remedy`a person has to decide first: ${coppice(`sling ${why.itemId}`)} continues it`]
+            : [],
+      }
+    case 'worktree':
+      return { what: `the worktree at ${why.path} can't be used: ${why.why}`, todo: [remedy`${coppice('doctor')}`] }
+    case 'uncommitted':
+      return {
+        what: `${describeUncommitted(why.work)} in ${why.path}`,
+        todo: [
+          remedy`commit: ${shell(`git -C ${shellWord(why.path)} add -A && git -C ${shellWord(why.path)} commit -m "…"`)}`,
+          "or delete what you don't need, and list generated files in .gitignore",
+        ],
+      }
+    case 'other-branch':
+      return {
+        what: `${why.path} is on ${why.head === undefined ? 'no branch' : `the branch ${why.head}`} instead of ${why.branch}`,
+        todo: [
+          remedy`go back, with your commits: ${shell(`git -C ${shellWord(why.path)} switch ${shellWord(why.branch)} && git merge ${shellWord(why.head ?? '<commit>')}`)}`,
+        ],
+      }
+    case 'no-commits':
+      return {
+        what: `${why.branch} has no commits of its own`,
+        todo: ['commit your work', remedy`if there is nothing to do: ${coppice('done --mode discard --close')}`],
+      }
+    case 'not-published': {
+      const { what, todo } = notPublishedTexts(
+        { outcome: 'not-published', environment: why.environment, why: why.why },
+        view,
+      )
+      return { what: what.replace(/\.$/, ''), todo: todo === undefined ? [] : [todo] }
+    }
+    case 'no-pull-request':
+      return {
+        what: `the branch is pushed, but no pull request could be opened: ${why.said}`,
+        todo: [remedy`try again: ${coppice('done')}`, remedy`or leave it at the push: ${coppice('done --mode push')}`],
+      }
+    case 'no-forge':
+      return {
+        what: "the branch is pushed, but Coppice can't open pull requests for this repository",
+        todo: [remedy`leave it at the push: ${coppice('done --mode push')}`],
+      }
+    case 'command-failed':
+      return {
+        what: `\`${why.command}\` ${why.exitCode === null ? 'took too long' : `failed with exit code ${why.exitCode}`}`,
+        todo: [`read its output in ${why.log}, fix the cause, commit, and run it again`],
+      }
+    case 'not-approved':
+      return {
+        what: `nobody has approved the commands of ${why.codebase}'s formulas as they are now: ${why.commands.map((one) => `\`${one}\``).join(', ')}`,
+        todo: [remedy`a person has to run ${coppice(`codebase trust ${shellWord(why.codebase)}`)}`],
+      }
+  }
+}
+
+/** `Can't … : reason.` and what to do, a line each. */
+export const refusalLines = (headline: string, explained: readonly Explained[], view: View): string =>
+  [
+    `${headline}: ${explained.map(({ what }) => what).join('; ')}.`,
+    ...explained.flatMap(({ todo }) => todo).map((one) => `  ${remedySentence(one, view)}`),
+  ].join('\n')
+
+export type FleetRefusalJson = {
+  readonly error: Omit<FailureJson['error'], 'reasons'> & {
+    readonly reasons: readonly { readonly gate: string; readonly answer: 'no'; readonly detail: string }[]
+  }
+}
+
+export const refusalObject = (
+  message: string,
+  explained: readonly (Explained & { readonly kind: string })[],
+): FleetRefusalJson => ({
+  error: {
+    code: 'refused',
+    message: `${message}: ${explained.map(({ what }) => what).join('; ')}`,
+    reasons: explained.map(({ kind, what }) => ({ gate: kind, answer: 'no', detail: what })),
+    remedies: explained.flatMap(({ todo }) => todo.map((one) => describeRemedy(one, asProgram))),
+  },
+})

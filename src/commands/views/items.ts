@@ -1,0 +1,116 @@
+import type {
+  Item,
+  ItemChange,
+  ItemHistoryEntry,
+  ItemState,
+  ParkReason,
+  UnhookReason,
+} from '../../domain/fleet/item.ts'
+import type { IsolatedEnvironment } from '../../domain/environment.ts'
+import { counted } from '../../domain/text/words.ts'
+import type { ItemSeen } from '../../fleet/items/seen.ts'
+import type { Cell, Style } from './view.ts'
+
+/** As documented for programs: times are milliseconds since 1970. */
+export const itemJson = ({ item, codebase, ready, agent, environment }: ItemSeen) => ({
+  id: item.id,
+  codebase,
+  title: item.title,
+  body: item.body,
+  priority: item.priority,
+  state: item.state,
+  after: item.after,
+  ready,
+  agent: agent?.name ?? null,
+  environment: environment === undefined ? null : placeJson(environment),
+  source: item.source ?? null,
+  pullRequest: item.pullRequest ?? null,
+  parked: item.parked === undefined ? null : { ...item.parked, message: describeParkReason(item.parked) },
+  createdBy: item.createdBy,
+  createdAt: item.createdAt,
+  updatedAt: item.updatedAt,
+})
+
+export const placeJson = ({ id, path, branch }: IsolatedEnvironment) => ({ id, path, branch })
+
+export const historyJson = ({ at, by, change }: ItemHistoryEntry) => ({
+  at,
+  by,
+  change: { ...change, message: describeChange(change) },
+})
+
+const styles: Readonly<Record<ItemState, Style>> = {
+  open: 'cyan',
+  hooked: 'green',
+  in_review: 'yellow',
+  parked: 'red',
+  landed: 'dim',
+  closed: 'dim',
+}
+
+export const stateCell = ({ state }: Pick<Item, 'state'>): Cell => ({ text: stateWord(state), style: styles[state] })
+
+/** `in_review` for programs, `in review` for people. */
+export const stateWord = (state: ItemState): string => state.replace('_', ' ')
+
+export const describeChange = (change: ItemChange): string => {
+  switch (change.kind) {
+    case 'created':
+      return 'created'
+    case 'recovered':
+      return 'recovered from its worktree, after the database was lost'
+    case 'edited':
+      return `changed its ${change.fields.join(', ')}`
+    case 'hooked':
+      return `${change.agent} started to work on it`
+    case 'unhooked':
+      return `${change.agent === '' ? 'its agent' : change.agent} ${describeUnhook(change.why)}; ${stateWord(change.to)}`
+    case 'restarted':
+      return change.why === 'crashed' ? `${change.agent} crashed and was started again` : `${change.agent} continued`
+    case 'parked':
+      return `parked: ${describeParkReason(change.reason)}`
+    case 'state':
+      return `${stateWord(change.from)} → ${stateWord(change.to)}`
+    case 'pull-request':
+      return `opened ${change.url}`
+  }
+}
+
+export const describeUnhook = (why: UnhookReason): string => {
+  switch (why) {
+    case 'done':
+      return 'finished it'
+    case 'discarded':
+      return 'gave it up'
+    case 'not-started':
+      return "couldn't be started"
+    case 'crashed':
+      return 'crashed'
+    case 'gone':
+      return 'is gone, with its worktree'
+    case 'stopped':
+      return 'was stopped'
+    case 'closed':
+      return 'was stopped, because the item was closed'
+  }
+}
+
+/** A clause without a full stop. */
+export const describeParkReason = (reason: ParkReason): string => {
+  switch (reason.kind) {
+    case 'asked':
+      return reason.note ?? 'it was parked by hand'
+    case 'crashed':
+      return `its agent crashed ${counted(reason.restarts + 1, 'time')}, and its work is still in its worktree`
+    case 'worktree-missing':
+      return `its worktree is missing (unmounted?): ${reason.path}`
+    case 'formula-failed':
+      return `the step \`${reason.step}\` failed: ${reason.message}`
+    case 'gate-failed':
+      return `\`${reason.command}\` failed ${counted(reason.attempts, 'time')} when it was landed`
+    case 'conflict':
+      return `it conflicts with the base branch, after ${counted(reason.attempts, 'attempt')}`
+    case 'pull-request-closed':
+      return `its pull request was closed without merging: ${reason.url}`
+  }
+}

@@ -1,0 +1,137 @@
+import type { Item } from '../../domain/fleet/item.ts'
+import type { Attempt, Primer } from '../../fleet/prime.ts'
+import { agentJson } from './agents.ts'
+import { describeParkReason, describeUnhook, itemJson, stateWord } from './items.ts'
+import { describeUncommitted } from './uncommitted.ts'
+import { ago, type View } from './view.ts'
+
+/** What an agent reads first. Plain text, whole and never cut: it is its order. */
+export const primerText = (primer: Primer, view: View): string =>
+  primer.template === undefined ? primerInWords(primer, view) : rendered(primer.template, primer)
+
+const primerInWords = (primer: Primer, view: View): string => {
+  const { agent, item, environment, codebase, commits, uncommitted, attempts, after } = primer
+  const who = agent.kind === 'crew' ? 'a member of the crew' : `a worker of the pool ${agent.pool ?? ''}`
+  if (item === undefined)
+    return `You are ${agent.name}, ${who}. There is no item for you yet: wait until you are told of one.`
+  return [
+    `You are ${agent.name}, ${who}. Your item is ${item.id}: ${item.title}`,
+    ...(item.state === 'parked' ? ['It is parked: a person has to decide something first.'] : []),
+    ...(item.body.trim() === '' ? [] : ['', item.body.trim()]),
+    '',
+    `Repository: ${codebase.name}`,
+    `Directory:  ${environment?.path ?? 'gone'}`,
+    `Branch:     ${environment?.branch ?? 'gone'}`,
+    `Priority:   ${item.priority} (0 is the most urgent)`,
+    ...after.map((one) => `After:      item ${one.id}, ${one.title} (${stateWord(one.state)})`),
+    ...(item.pullRequest === undefined ? [] : [`Pull request: ${item.pullRequest}`]),
+    '',
+    ...section(
+      'Commits so far, newest first',
+      commits.map(({ sha, subject }) => `${sha.slice(0, 7)} ${subject}`),
+      'none',
+    ),
+    `Not committed: ${uncommitted === undefined ? 'unknown' : describeUncommitted(uncommitted) || 'nothing'}`,
+    ...(attempts.length === 0
+      ? []
+      : section(
+          'Earlier attempts',
+          attempts.map((one) => attemptLine(one, view.now)),
+          '',
+        )),
+    '',
+    ...finishLines(primer),
+  ].join('\n')
+}
+
+const section = (title: string, lines: readonly string[], none: string): string[] =>
+  lines.length === 0 ? [`${title}: ${none}`] : [`${title}:`, ...lines.map((line) => `  ${line}`)]
+
+const attemptLine = ({ at, agent, ended }: Attempt, now: number): string =>
+  `${ago(at, now)}: ${agent ?? 'parked'}${agent === undefined ? '' : ' '}${typeof ended === 'string' ? describeUnhook(ended) : `: ${describeParkReason(ended)}`}`
+
+const finishLines = ({ formula, item }: Primer): string[] => {
+  const itemId = item?.id ?? 0
+  return [
+    'How to finish:',
+    `  1. Commit everything on this branch. Don't push, and don't switch branches.`,
+    `  2. Run \`coppice done\`${formula === undefined ? '' : ` (it ${whatFormulaDoes(formula)})`}. It ends this session.`,
+    `  To give it up: coppice done --mode discard (add --close if there is nothing to do).`,
+    `  If a person has to decide something: coppice item park ${itemId} "<your question>", then wait.`,
+  ]
+}
+
+const whatFormulaDoes = (formula: string): string => {
+  switch (formula) {
+    case 'push':
+      return 'pushes the branch'
+    case 'pr':
+      return 'pushes the branch and opens a pull request'
+    case 'land':
+      return 'pushes the branch and queues it to be merged'
+    default:
+      return `runs the repository's formula ${formula}`
+  }
+}
+
+/** Placeholders were checked when the configuration was read. */
+const rendered = (template: string, primer: Primer): string => {
+  const { agent, item, environment, codebase } = primer
+  const values: Readonly<Record<string, string>> = {
+    'item.id': String(item?.id ?? ''),
+    'item.title': item?.title ?? '',
+    'item.body': item?.body ?? '',
+    agent: agent.name,
+    branch: environment?.branch ?? '',
+    codebase: codebase.name,
+    directory: environment?.path ?? '',
+    finish: finishLines(primer).join('\n'),
+  }
+  // Once: an item's text with braces in it stays as it is.
+  return template.replaceAll(/\{\{\s*([a-z.]+)\s*\}\}/g, (whole, name: string) => values[name] ?? whole)
+}
+
+export const primerJson = ({
+  agent,
+  item,
+  codebase,
+  environment,
+  commits,
+  uncommitted,
+  attempts,
+  formula,
+  template,
+  ...rest
+}: Primer) => ({
+  item: item === undefined ? null : itemFor(item, { agent, codebase, environment }),
+  agent: agentJson({ agent, codebase: codebase.name, environment }),
+  environment:
+    environment === undefined ? null : { id: environment.id, path: environment.path, branch: environment.branch },
+  after: rest.after.map(({ id, title, state }) => ({ id, title, state })),
+  commits: commits.map(({ sha, subject }) => ({ sha, subject })),
+  uncommitted: uncommitted ?? null,
+  attempts: attempts.map(({ at, agent: who, ended }) => ({
+    at,
+    agent: who ?? null,
+    ended: typeof ended === 'string' ? ended : ended.kind,
+    message: typeof ended === 'string' ? describeUnhook(ended) : describeParkReason(ended),
+  })),
+  finish: { formula: formula ?? null, command: 'coppice done', discard: 'coppice done --mode discard' },
+  ...(template !== undefined && {
+    prompt: rendered(template, {
+      agent,
+      item,
+      codebase,
+      environment,
+      commits,
+      uncommitted,
+      attempts,
+      formula,
+      template,
+      ...rest,
+    }),
+  }),
+})
+
+const itemFor = (item: Item, { agent, codebase, environment }: Pick<Primer, 'agent' | 'codebase' | 'environment'>) =>
+  itemJson({ item, codebase: codebase.name, ready: false, agent, environment })

@@ -1,0 +1,221 @@
+/*
+ * The crew: permanent agents with a worktree in any number of codebases, and one name in all of them. Nothing removes
+ * their worktrees but a person.
+ */
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { AppError, toAppError } from '../domain/errors.ts'
+import { type FleetAgent, mayHaveSession, toAgentName } from '../domain/fleet/agent.ts'
+import type { Notice } from '../domain/notice.ts'
+import type { GateAnswer } from '../domain/removal/gates.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
+import { toWork } from '../domain/work.ts'
+import type { LimitReport } from '../isolation/resolve/resolution.ts'
+import { resolveIsolation } from '../isolation/resolve/resolve.ts'
+import { providerOf } from '../isolation/provider-of.ts'
+import { writeAgentFile } from './agent-file.ts'
+import type { FleetContext } from './context.ts'
+import { forgetFiles } from './end-session.ts'
+import { isFreeName } from './names.ts'
+import { programFor } from './program.ts'
+import { identityOf } from './sessions/variables.ts'
+import { stopAgent } from './stop-agent.ts'
+import { treeOf } from './tree.ts'
+import { sleepAgain, wakeAgent } from './wake.ts'
+
+export type CrewRequest = {
+  readonly name: string
+  readonly codebases: readonly [Codebase, ...Codebase[]]
+  readonly agent?: string | undefined
+  readonly by: string
+  readonly signal?: AbortSignal | undefined
+}
+
+export type CrewTree = {
+  readonly codebase: Codebase
+  readonly environment: IsolatedEnvironment
+  readonly notices: readonly Notice[]
+}
+
+export type CrewAdded =
+  | { readonly outcome: 'added'; readonly agent: FleetAgent; readonly trees: readonly CrewTree[] }
+  | { readonly outcome: 'limit'; readonly report: LimitReport }
+
+/** A new member with a worktree in each codebase, and its session. After a failure, exactly what this made is undone. */
+export const addCrew = async (context: FleetContext, request: CrewRequest): Promise<CrewAdded> => {
+  const { isolation } = context
+  const { store, failpoint } = isolation
+  const [first, ...others] = request.codebases
+  const agent = await newMember(context, request, first)
+  const trees: CrewTree[] = []
+  try {
+    await failpoint('crew.recorded')
+    for (const codebase of [first, ...others]) {
+      const made = await addTree(context, agent, codebase, request)
+      if ('report' in made) {
+        await undoMember(context, agent.id)
+        return { outcome: 'limit', report: made.report }
+      }
+      trees.push(made)
+      if (codebase === first) await store.fleetAgents.update(agent.id, { environmentId: made.environment.id })
+      await failpoint('crew.tree')
+    }
+    await store.fleetAgents.move(agent.id, 'spawning', 'stopped')
+    const { state } = await store.fleetControl.get(isolation.host)
+    const member = (await store.fleetAgents.get(agent.id)) ?? agent
+    if (state !== 'up') return { outcome: 'added', agent: member, trees }
+    const awake = await wakeAgent(context, member, undefined, { by: request.by })
+    return { outcome: 'added', agent: awake.agent, trees }
+  } catch (error) {
+    await undoMember(context, agent.id).catch((undo: unknown) =>
+      isolation.log.error('a crew member who could not be added could not be undone', {
+        agent: agent.name,
+        error: undo,
+      }),
+    )
+    throw error
+  }
+}
+
+const newMember = async (
+  context: FleetContext,
+  { name: given, agent: wanted }: CrewRequest,
+  codebase: Codebase,
+): Promise<FleetAgent> => {
+  const { store, ids, clock, self, host } = context.isolation
+  const name = toAgentName(given)
+  if (!(await isFreeName(context, name))) {
+    throw new AppError('name-invalid', `the name ${name} is in use`, { remedy: 'choose another name' })
+  }
+  const now = clock()
+  const agent: FleetAgent = {
+    id: ids(),
+    host,
+    name,
+    kind: 'crew',
+    pool: undefined,
+    codebaseId: codebase.id,
+    program: await programFor(context, { agent: wanted, command: undefined }, codebase),
+    state: 'spawning',
+    itemId: undefined,
+    environmentId: undefined,
+    spawn: ids(),
+    session: undefined,
+    restarts: 0,
+    lastSignAt: now,
+    workedAt: undefined,
+    drainingSince: undefined,
+    holder: self,
+    createdAt: now,
+    endedAt: undefined,
+  }
+  if ((await store.fleetAgents.insert(agent)) === 'inserted') return agent
+  throw new AppError('name-invalid', `the name ${name} was just taken`, { remedy: 'choose another name' })
+}
+
+/** The member's worktree in this codebase, with the member's name in its git configuration. */
+const addTree = async (
+  { isolation, environments }: FleetContext,
+  agent: FleetAgent,
+  codebase: Codebase,
+  { by, signal }: Pick<CrewRequest, 'by' | 'signal'>,
+): Promise<CrewTree | { readonly report: LimitReport }> => {
+  const resolved = await resolveIsolation(isolation, await environments(), {
+    codebase,
+    work: toWork('agent', agent.name),
+    hints: {},
+    createdBy: by,
+    ...(signal !== undefined && { signal }),
+  })
+  if (resolved.outcome === 'limit') return { report: resolved.report }
+  const { environment, notices } = resolved
+  const tree = await treeOf(isolation, codebase, environment)
+  await (await providerOf(isolation, environment)).setAuthor(isolation, codebase, tree, identityOf(agent.name))
+  writeAgentFile(tree, agent, undefined)
+  return { codebase, environment, notices }
+}
+
+/** Another worktree for a member that exists. */
+export const addCrewTree = async (
+  context: FleetContext,
+  name: string,
+  codebase: Codebase,
+  asking: Pick<CrewRequest, 'by' | 'signal'>,
+): Promise<CrewTree | { readonly report: LimitReport }> =>
+  addTree(context, await memberNamed(context, name), codebase, asking)
+
+export const memberNamed = async ({ isolation: { store, host } }: FleetContext, name: string): Promise<FleetAgent> => {
+  const found = await store.fleetAgents.byName(host, name)
+  if (found?.kind === 'crew') return found
+  throw new AppError('not-found', `unknown crew member ${JSON.stringify(name.slice(0, 60))}`, {
+    remedy: remedy`run ${coppice('crew list')} for a list`,
+  })
+}
+
+/** In the order in which they were made. */
+export const treesOf = async (
+  { isolation: { store, host } }: FleetContext,
+  name: string,
+): Promise<readonly { readonly codebase: Codebase; readonly environment: IsolatedEnvironment }[]> => {
+  const found = []
+  for (const codebase of await store.codebases.list(host)) {
+    const environment = await store.environments.liveByWork(codebase.id, toWork('agent', name))
+    if (environment !== undefined) found.push({ codebase, environment })
+  }
+  return found.toSorted((a, b) => a.environment.createdAt - b.environment.createdAt)
+}
+
+export type CrewRemoved = {
+  readonly agent: FleetAgent
+  readonly removed: readonly IsolatedEnvironment[]
+  /** While one stays, so does the member. */
+  readonly kept: readonly { readonly environment: IsolatedEnvironment; readonly reasons: readonly GateAnswer[] }[]
+}
+
+/** Ends the member's session and removes the worktrees through the gates. */
+export const removeCrew = async (context: FleetContext, name: string): Promise<CrewRemoved> => {
+  const member = await memberNamed(context, name)
+  if (member.itemId !== undefined) {
+    throw new AppError('busy', `${name} has item ${member.itemId}`, {
+      remedy: remedy`close it first: ${coppice(`item close ${member.itemId}`)}`,
+    })
+  }
+  const stopped = await stopAgent(context, member)
+  if (stopped.outcome === 'running') throw new AppError('busy', `couldn't end the session of ${name}`)
+  return removeTrees(context, stopped.agent)
+}
+
+const removeTrees = async (context: FleetContext, agent: FleetAgent): Promise<CrewRemoved> => {
+  const { isolation, environments } = context
+  const { store, clock, failpoint } = isolation
+  const removed: IsolatedEnvironment[] = []
+  const kept: { environment: IsolatedEnvironment; reasons: readonly GateAnswer[] }[] = []
+  for (const { environment } of (await treesOf(context, agent.name)).toReversed()) {
+    const outcome = await (await environments()).destroy(environment, { trigger: 'fleet', askedBy: agent.id })
+    if (outcome.outcome === 'refused') kept.push({ environment, reasons: outcome.reasons })
+    else removed.push(environment)
+    await failpoint('crew.tree-removed')
+  }
+  if (kept.length > 0) return { agent, removed, kept }
+  const now = (await store.fleetAgents.get(agent.id)) ?? agent
+  if (!mayHaveSession(now.state) || now.state === 'spawning') {
+    await store.fleetAgents.move(now.id, now.state, 'gone', { endedAt: clock(), session: undefined })
+  }
+  await failpoint('crew.gone')
+  forgetFiles(context, agent.name)
+  return { agent, removed, kept }
+}
+
+/** Never at work yet: its worktrees hold nothing, unless somebody was quick. Repeating it changes nothing. */
+export const undoMember = async (context: FleetContext, id: string): Promise<void> => {
+  await sleepAgain(context, id, 'stopped')
+  const agent = await context.isolation.store.fleetAgents.get(id)
+  if (agent === undefined || agent.kind !== 'crew' || agent.state === 'gone' || agent.workedAt !== undefined) return
+  try {
+    await removeTrees(context, agent)
+  } catch (error) {
+    context.isolation.log.warn("a crew member's worktree stays", {
+      agent: agent.name,
+      error: toAppError(error).message,
+    })
+  }
+}

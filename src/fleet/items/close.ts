@@ -1,0 +1,112 @@
+import { shellWord } from '../../domain/text/shell-word.ts'
+import { AppError, toAppError } from '../../domain/errors.ts'
+import type { IsolatedEnvironment } from '../../domain/environment.ts'
+import { type FleetAgent, mayHaveSession } from '../../domain/fleet/agent.ts'
+import { isSettled, type Item, type ParkReason } from '../../domain/fleet/item.ts'
+import type { GateAnswer } from '../../domain/removal/gates.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
+import type { Store } from '../../store/store.ts'
+import type { FleetContext } from '../context.ts'
+import { forgetFiles, isProvablyDead } from '../end-session.ts'
+import { itemNumbered } from './add.ts'
+import { parkItem, unhookItem } from './change.ts'
+
+export type Closed = {
+  readonly item: Item
+  /** Its worktree, and why it stays; no reasons: it is removed. */
+  readonly worktree: { readonly environment: IsolatedEnvironment; readonly kept: readonly GateAnswer[] } | undefined
+}
+
+/**
+ * Nothing more is to be done for the item. Its worktree goes if the gates let it. Refused while an agent works on it:
+ * its tree is never taken from under it.
+ */
+export const closeItem = async (context: FleetContext, id: number, by: string): Promise<Closed> => {
+  const { store, clock } = context.isolation
+  const item = await itemNumbered(store, id)
+  if (isSettled(item.state)) return { item, worktree: undefined }
+  const [agent] = await store.fleetAgents.ofItems([id])
+  if (agent !== undefined) await assertAsleep(context, agent, item)
+  const why = 'closed'
+  await store.transaction(async (inside) => {
+    const current = await itemNumbered(inside, id)
+    if (agent !== undefined) await takeItem(inside, agent, clock())
+    const gone = { to: 'closed', agent: agent?.name ?? '', why, by, withoutEnvironment: true } as const
+    if (agent !== undefined) await unhookItem(context, inside, current, gone)
+    else {
+      const change = { kind: 'state', from: current.state, to: 'closed' } as const
+      const patch = { environmentId: undefined }
+      await inside.items.move(id, { from: current.state, to: 'closed', change, patch, by, at: clock() })
+      await context.tell(inside, { kind: 'closed', item: { ...current, state: 'closed' } })
+    }
+  })
+  if (agent?.kind === 'worker') forgetFiles(context, agent.name)
+  return { item: await itemNumbered(store, id), worktree: await removeWorktree(context, item) }
+}
+
+/** A worker came for this item and goes with it; a crew member stays. */
+const takeItem = async (store: Store, { id, kind, state, name }: FleetAgent, at: number): Promise<void> => {
+  if (kind === 'crew') return store.fleetAgents.update(id, { itemId: undefined })
+  if (await store.fleetAgents.move(id, state, 'gone', { endedAt: at, session: undefined })) return
+  throw new AppError('busy', `${name} was just started again`)
+}
+
+const assertAsleep = async (context: FleetContext, agent: FleetAgent, { id }: Item): Promise<void> => {
+  if (!mayHaveSession(agent.state) && (await isProvablyDead(context, agent))) return
+  throw new AppError('busy', `${agent.name} is working on item ${id}`, {
+    remedy: remedy`stop it first: ${coppice(`fleet down ${shellWord(agent.name)}`)}`,
+  })
+}
+
+const removeWorktree = async (
+  { isolation, environments }: FleetContext,
+  { environmentId }: Item,
+): Promise<Closed['worktree']> => {
+  const environment = environmentId === undefined ? undefined : await isolation.store.environments.get(environmentId)
+  if (environment === undefined || environment.status !== 'active') return undefined
+  try {
+    const outcome = await (await environments()).destroy(environment, { trigger: 'fleet' })
+    return { environment, kept: outcome.outcome === 'refused' ? outcome.reasons : [] }
+  } catch (error) {
+    const why = toAppError(error).message
+    return { environment, kept: [{ gate: 'ours', answer: 'cannot-tell', fact: { kind: 'unknown', why } }] }
+  }
+}
+
+/** Needs a person: nobody starts with it until it is slung again. Its agent keeps its session and its worktree. */
+export const parkByHand = (
+  context: FleetContext,
+  id: number,
+  { note, by }: { readonly note: string | undefined; readonly by: string },
+): Promise<Item> =>
+  context.isolation.store.transaction(async (inside) => {
+    const item = await itemNumbered(inside, id)
+    const reason: ParkReason = { kind: 'asked', note: note?.slice(0, 2_000) }
+    if (!(await parkItem(context, inside, item, { reason, by }))) {
+      throw new AppError('usage', `item ${id} is ${item.state}, so it can't be parked`)
+    }
+    return itemNumbered(inside, id)
+  })
+
+/** Back into the queue. */
+export const reopenItem = (context: FleetContext, itemId: number, by: string): Promise<Item> =>
+  context.isolation.store.transaction(async (inside) => {
+    const { clock } = context.isolation
+    const item = await itemNumbered(inside, itemId)
+    const [agent] = await inside.fleetAgents.ofItems([itemId])
+    if (item.state !== 'parked' || agent !== undefined) {
+      throw new AppError(
+        'usage',
+        `item ${itemId} ${agent === undefined ? `is ${item.state}` : `has an agent, ${agent.name}`}`,
+        {
+          remedy:
+            agent === undefined
+              ? 'only a parked item can be reopened'
+              : remedy`let it continue: ${coppice(`sling ${itemId}`)}`,
+        },
+      )
+    }
+    const change = { kind: 'state', from: 'parked', to: 'open' } as const
+    await inside.items.move(itemId, { from: 'parked', to: 'open', change, by, at: clock() })
+    return itemNumbered(inside, itemId)
+  })

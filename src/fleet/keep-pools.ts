@@ -1,0 +1,162 @@
+/*
+ * Keeping the pools as they are configured. In: the pools, the agents of this host, the items that are ready. Out:
+ * workers for ready items (`pull`), no fewer than `min`, and no more than `max`: those that are too many finish what
+ * they have and go. Without a pool that asks for it, this starts nothing.
+ */
+import type { Codebase } from '../domain/environment.ts'
+import { toAppError } from '../domain/errors.ts'
+import type { FleetAgent } from '../domain/fleet/agent.ts'
+import type { PoolSettings } from '../domain/fleet/pool.ts'
+import type { FleetContext } from './context.ts'
+import { membersOf, worksFor } from './pools.ts'
+import { removeAgent } from './remove-agent.ts'
+import { isIdle, letGo } from './sling/assign.ts'
+import { sling, spawnIdle } from './sling/sling.ts'
+import { stopAgent } from './stop-agent.ts'
+
+export type PoolsKept = {
+  readonly started: readonly string[]
+  readonly draining: readonly string[]
+  readonly gone: readonly string[]
+  readonly problems: readonly { readonly pool: string; readonly why: string }[]
+}
+
+const BY = 'fleet'
+
+/** One round. Safe to repeat, and at once from several processes: a sling decides who gets what. */
+export const keepPools = async (context: FleetContext): Promise<PoolsKept> => {
+  const { store, host, settings } = context.isolation
+  const { state } = await store.fleetControl.get(host)
+  const kept = { started: [] as string[], draining: [] as string[], gone: [] as string[], problems: [] as Problem[] }
+  if (state !== 'up') return kept
+  const agents = await store.fleetAgents.live({ host })
+  for (const pool of [...settings.pools, ...removedPools(settings.pools, agents)]) {
+    try {
+      await drain(context, pool, kept)
+      if (pool.max > 0) await fill(context, pool, kept)
+    } catch (error) {
+      kept.problems.push({ pool: pool.name, why: toAppError(error).message })
+    }
+  }
+  return kept
+}
+
+type Problem = PoolsKept['problems'][number]
+type Kept = { started: string[]; draining: string[]; gone: string[]; problems: Problem[] }
+
+/** Whether a round could ever do anything: a server then needs no timer. */
+export const mayStartAgents = (pools: readonly PoolSettings[]): boolean =>
+  pools.some(({ pull, min }) => pull || min > 0)
+
+/** Whose configuration is gone: nobody may stay. */
+const removedPools = (pools: readonly PoolSettings[], agents: readonly FleetAgent[]): PoolSettings[] => {
+  const names = new Set(agents.flatMap(({ pool }) => (pool === undefined ? [] : [pool])))
+  const [first] = pools
+  if (first === undefined) return []
+  const unknown = [...names].filter((name) => pools.every((pool) => pool.name !== name))
+  return unknown.map((name) => ({ ...first, name, min: 0, max: 0, pull: false }))
+}
+
+const liveMembers = async ({ isolation: { store, host } }: FleetContext, pool: PoolSettings): Promise<FleetAgent[]> => [
+  ...membersOf(pool, await store.fleetAgents.live({ host })),
+]
+
+/** Those that wait for an item go first, then the youngest. Whoever has one may finish it, for a while. */
+const drain = async (context: FleetContext, pool: PoolSettings, kept: Kept): Promise<void> => {
+  const { store, clock } = context.isolation
+  const members = await liveMembers(context, pool)
+  const excess = new Set(
+    members
+      .toSorted((a, b) => rank(a) - rank(b) || b.createdAt - a.createdAt)
+      .slice(0, Math.max(0, members.length - pool.max))
+      .map(({ id }) => id),
+  )
+  for (const member of members) {
+    if (!excess.has(member.id)) {
+      if (member.state === 'draining') {
+        await store.fleetAgents.move(member.id, 'draining', 'working', { drainingSince: undefined })
+      }
+      continue
+    }
+    await drainOne(context, pool, member, clock(), kept)
+  }
+}
+
+/** The more somebody would be missed, the later. */
+const rank = (agent: FleetAgent): number => (agent.state === 'draining' ? 0 : agent.itemId === undefined ? 1 : 2)
+
+const drainOne = async (
+  context: FleetContext,
+  pool: PoolSettings,
+  member: FleetAgent,
+  now: number,
+  kept: Kept,
+): Promise<void> => {
+  const { store } = context.isolation
+  if (member.itemId === undefined) {
+    if (isIdle(member)) await letGo(context, member)
+    else if (member.state === 'stopped') await removeAgent(context, member)
+    if ((await store.fleetAgents.get(member.id))?.state === 'gone') kept.gone.push(member.name)
+    return
+  }
+  if (member.state === 'working' || member.state === 'stuck') {
+    const drainingSince = member.drainingSince ?? now
+    if (await store.fleetAgents.move(member.id, member.state, 'draining', { drainingSince })) {
+      kept.draining.push(member.name)
+    }
+    return
+  }
+  const since = member.drainingSince
+  if (member.state !== 'draining' || since === undefined || now - since < pool.drainTimeoutMs) return
+  // Its hook and its worktree stay, for `sling` or `fleet up`.
+  if ((await stopAgent(context, member)).outcome === 'stopped') kept.gone.push(member.name)
+}
+
+const fill = async (context: FleetContext, pool: PoolSettings, kept: Kept): Promise<void> => {
+  const codebases = await codebasesOf(context, pool)
+  if (codebases.length === 0) return
+  if (pool.pull) await pull(context, pool, codebases, kept)
+  for (;;) {
+    const members = await liveMembers(context, pool)
+    const atWork = members.filter(({ state }) => state !== 'stopped' && state !== 'crashed')
+    if (atWork.length >= pool.min) return
+    const agent = await spawnIdle(context, { pool, codebase: fewest(codebases, members), by: BY })
+    if (agent === undefined) return
+    kept.started.push(agent.name)
+  }
+}
+
+/** Ready items, the most urgent first, until the pool is full. */
+const pull = async (
+  context: FleetContext,
+  pool: PoolSettings,
+  codebases: readonly Codebase[],
+  kept: Kept,
+): Promise<void> => {
+  const { store } = context.isolation
+  const codebaseIds = codebases.map(({ id }) => id)
+  for (const item of await store.items.ready({ codebaseIds, limit: pool.max })) {
+    try {
+      const slung = await sling(context, { item: item.id, pool: pool.name, by: BY })
+      if (slung.outcome === 'started') kept.started.push(slung.agent.name)
+      // The next items would meet the same limit.
+      else if (slung.outcome === 'limit' || slung.why.kind.endsWith('-full')) return
+    } catch (error) {
+      // One item that can't be started must not keep the others waiting.
+      kept.problems.push({ pool: pool.name, why: `item ${item.id}: ${toAppError(error).message}` })
+    }
+  }
+}
+
+const codebasesOf = async (
+  { isolation: { store, host } }: FleetContext,
+  pool: PoolSettings,
+): Promise<readonly Codebase[]> => (await store.codebases.list(host)).filter((codebase) => worksFor(pool, codebase))
+
+/** Where a worker without an item waits. */
+const fewest = (codebases: readonly Codebase[], members: readonly FleetAgent[]): Codebase => {
+  const count = ({ id }: Codebase): number => members.filter(({ codebaseId }) => codebaseId === id).length
+  const [first, ...others] = codebases
+  if (first === undefined) throw new Error('no codebase')
+  return others.reduce((least, one) => (count(one) < count(least) ? one : least), first)
+}

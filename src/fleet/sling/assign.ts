@@ -1,0 +1,200 @@
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError, toAppError } from '../../domain/errors.ts'
+import type { FleetAgent } from '../../domain/fleet/agent.ts'
+import type { Item } from '../../domain/fleet/item.ts'
+import type { PoolSettings } from '../../domain/fleet/pool.ts'
+import type { SlingRefusal } from '../../domain/fleet/sling-refusal.ts'
+import { isClean } from '../../domain/removal/uncommitted.ts'
+import { toWork } from '../../domain/work.ts'
+import { freshen } from '../../isolation/codebases/base.ts'
+import { baseAndConfig } from '../../isolation/codebases/base-and-config.ts'
+import { providerOf } from '../../isolation/provider-of.ts'
+import { branchTip } from '../../runs/branch-tip.ts'
+import type { Store } from '../../store/store.ts'
+import { writeAgentFile } from '../agent-file.ts'
+import type { FleetContext } from '../context.ts'
+import { isProvablyDead } from '../end-session.ts'
+import { unhookItem } from '../items/change.ts'
+import { membersOf } from '../pools.ts'
+import { removeAgent } from '../remove-agent.ts'
+import { beaconFor } from '../sessions/beacon.ts'
+import { stopAgent } from '../stop-agent.ts'
+import { treeOf } from '../tree.ts'
+import { type Asker, moveToHooked, whyNotNow, whyNotUp } from './hook.ts'
+import type { Slung } from './slung.ts'
+
+type Assignment = { readonly item: Item; readonly codebase: Codebase; readonly agent: FleetAgent }
+
+/** Workers that run and wait for an item in this codebase. */
+export const idleWorkers = async (
+  { isolation: { store, host } }: Pick<FleetContext, 'isolation'>,
+  pool: PoolSettings,
+  codebase: Codebase,
+): Promise<readonly FleetAgent[]> =>
+  membersOf(pool, await store.fleetAgents.live({ host, codebaseId: codebase.id })).filter(isIdle)
+
+export const isIdle = ({ kind, state, itemId }: FleetAgent): boolean =>
+  kind === 'worker' && state === 'working' && itemId === undefined
+
+/** Gives the item to a worker that waits for one. Undefined if its worktree isn't what a new one would be. */
+export const assign = async (
+  context: FleetContext,
+  asker: Asker,
+  { item, codebase, agent }: Assignment,
+): Promise<Slung | undefined> => {
+  const environment = await environmentOf(context, agent)
+  if (environment === undefined || !(await isAsNew(context, codebase, environment))) return undefined
+  if (await isProvablyDead(context, agent)) return undefined
+  return give(context, asker, { item, codebase, agent }, environment)
+}
+
+/** Its session ends, and its worktree goes if the gates let it. */
+export const letGo = async (context: FleetContext, agent: FleetAgent): Promise<void> => {
+  if ((await stopAgent(context, agent)).outcome !== 'stopped') return
+  const stopped = await context.isolation.store.fleetAgents.get(agent.id)
+  if (stopped !== undefined && stopped.itemId === undefined) await removeAgent(context, stopped)
+}
+
+/** Gives the item to a crew member, who works on it in their own worktree of its codebase. */
+export const assignToCrew = async (
+  context: FleetContext,
+  asker: Asker,
+  { item, codebase, name }: { readonly item: Item; readonly codebase: Codebase; readonly name: string },
+): Promise<Slung> => {
+  const { store, host } = context.isolation
+  const agent = await store.fleetAgents.byName(host, name)
+  if (agent?.kind !== 'crew')
+    throw new AppError('not-found', `unknown crew member ${JSON.stringify(name.slice(0, 60))}`)
+  const refused = (why: SlingRefusal): Slung => ({ outcome: 'refused', item, why })
+  if (agent.itemId !== undefined) return refused({ kind: 'crew-busy', crew: name, item: agent.itemId })
+  if (agent.state !== 'working') return refused({ kind: 'crew-asleep', crew: name, state: agent.state })
+  const environment = await store.environments.liveByWork(codebase.id, toWork('agent', name))
+  if (environment?.status !== 'active') return refused({ kind: 'crew-elsewhere', crew: name, codebase: codebase.name })
+  return give(context, asker, { item, codebase, agent }, environment)
+}
+
+/** Its agent runs still: it may continue with the item that was parked. */
+export const resume = async (
+  context: FleetContext,
+  { by, conversation }: Asker,
+  { item, codebase, agent }: Assignment,
+): Promise<Slung> => {
+  const { store, clock } = context.isolation
+  const environment = await environmentOf(context, agent)
+  if (environment === undefined) throw new AppError('not-found', `the worktree of ${agent.name} is gone`)
+  await store.transaction(async (inside) => {
+    const at = clock()
+    const change = { kind: 'restarted', agent: agent.name, why: 'stopped' } as const
+    if (!(await inside.items.move(item.id, { from: 'parked', to: 'hooked', change, by, at }))) throw justTaken(agent)
+    if (conversation !== undefined) await inside.items.follow(item.id, conversation, at)
+    await context.tell(inside, { kind: 'restarted', item: { ...item, state: 'hooked' }, agent: agent.name })
+  })
+  const { session } = agent
+  if (session !== undefined) {
+    const text = `Item ${item.id} is no longer parked. Run \`coppice prime\` and continue with it.`
+    await context.sessions.of(session.kind).send(session, text)
+  }
+  const now = (await store.items.get(item.id)) ?? item
+  return { outcome: 'started', agent, item: now, environment, codebase, notices: [] }
+}
+
+/**
+ * Hooks the item and tells the running program. Until it was told, the agent is `spawning`: whoever finds it so after a
+ * crash tells it again.
+ */
+const give = async (
+  context: FleetContext,
+  asker: Asker,
+  { item, codebase, agent }: Assignment,
+  environment: IsolatedEnvironment,
+): Promise<Slung> => {
+  const { isolation } = context
+  const { store, self, clock, failpoint } = isolation
+  const hooked = await store.transaction(async (inside): Promise<{ taken: FleetAgent } | { why: SlingRefusal }> => {
+    const current = (await inside.items.get(item.id)) ?? item
+    const why = (await whyNotUp(context, inside)) ?? (await whyNotNow(inside, current))
+    if (why !== undefined) return { why }
+    const patch = { itemId: item.id, environmentId: environment.id, codebaseId: codebase.id, holder: self }
+    if (!(await inside.fleetAgents.move(agent.id, 'working', 'spawning', patch))) throw justTaken(agent)
+    const taken = { ...agent, ...patch, state: 'spawning', lastSignAt: clock() } as const
+    await moveToHooked(inside, asker, current, taken)
+    await inside.items.update(item.id, { environmentId: environment.id })
+    return { taken }
+  })
+  if ('why' in hooked) return { outcome: 'refused', item, why: hooked.why }
+  const { taken } = hooked
+  await failpoint('assign.hooked')
+  try {
+    const told = await tellAssigned(context, taken)
+    await failpoint('assign.told')
+    const now = (await store.items.get(item.id)) ?? item
+    return { outcome: 'started', agent: told, item: now, environment, codebase, notices: [] }
+  } catch (error) {
+    await takeBack(context, taken).catch((undo: unknown) =>
+      isolation.log.error('an item could not be taken back from an agent', { agent: agent.name, error: undo }),
+    )
+    throw error
+  }
+}
+
+const justTaken = ({ name }: FleetAgent): AppError => new AppError('busy', `${name} has just got another item`)
+
+/** The program hears of its item; from then on the agent works on it. Repeating it only repeats the message. */
+export const tellAssigned = async (context: FleetContext, agent: FleetAgent): Promise<FleetAgent> => {
+  const { isolation, sessions } = context
+  const { store, clock } = isolation
+  const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)
+  const codebase = await store.codebases.get(agent.codebaseId)
+  const environment = await environmentOf(context, agent)
+  const { session } = agent
+  if (item === undefined || codebase === undefined || environment === undefined || session === undefined) {
+    throw new AppError('not-found', `${agent.name} has no session, item or worktree`)
+  }
+  writeAgentFile(await treeOf(isolation, codebase, environment), agent, item)
+  await sessions.of(session.kind).send(session, beaconFor(agent, item, codebase, environment))
+  const now = clock()
+  const began = { workedAt: agent.workedAt ?? now, lastSignAt: now }
+  await store.transaction(async (inside) => {
+    if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return
+    await context.tell(inside, { kind: 'started', item, agent: agent.name })
+  })
+  return { ...agent, ...began, state: 'working' }
+}
+
+/** The agent was never told: it waits for an item again, and the item for an agent. */
+const takeBack = (context: FleetContext, agent: FleetAgent): Promise<void> =>
+  context.isolation.store.transaction(async (inside: Store) => {
+    if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', { itemId: undefined }))) return
+    const item = agent.itemId === undefined ? undefined : await inside.items.get(agent.itemId)
+    if (item?.state !== 'hooked') return
+    const undone = { to: 'open', agent: agent.name, why: 'not-started', by: 'fleet', withoutEnvironment: true } as const
+    await unhookItem(context, inside, item, undone)
+  })
+
+const environmentOf = async (
+  { isolation: { store } }: Pick<FleetContext, 'isolation'>,
+  { environmentId }: FleetAgent,
+): Promise<IsolatedEnvironment | undefined> => {
+  const found = environmentId === undefined ? undefined : await store.environments.get(environmentId)
+  return found?.status === 'active' ? found : undefined
+}
+
+/** Clean, without commits of its own, and at the base that a new one would start from. */
+const isAsNew = async (
+  { isolation }: Pick<FleetContext, 'isolation'>,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<boolean> => {
+  try {
+    await freshen(isolation, codebase, { maxAgeMs: isolation.settings.fetchFreshSeconds * 1000 })
+    const { base } = await baseAndConfig(isolation, codebase)
+    if ((await branchTip(isolation, codebase, environment)) !== base.sha) return false
+    const tree = await treeOf(isolation, codebase, environment)
+    const provider = await providerOf(isolation, environment)
+    if ((await provider.headBranch(tree)) !== environment.branch) return false
+    return isClean((await provider.glance(isolation, tree, { signal: undefined })).dirty)
+  } catch (error) {
+    isolation.log.warn("an idle agent's worktree can't be judged", { error: toAppError(error).message })
+    return false
+  }
+}

@@ -1,0 +1,149 @@
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { FleetAgent } from '../../domain/fleet/agent.ts'
+import { type Item, isSettled } from '../../domain/fleet/item.ts'
+import type { PoolSettings } from '../../domain/fleet/pool.ts'
+import type { SlingRefusal } from '../../domain/fleet/sling-refusal.ts'
+import type { Store } from '../../store/store.ts'
+import type { FleetContext } from '../context.ts'
+import { freeNames } from '../names.ts'
+import { membersOf } from '../pools.ts'
+
+/** Who slings, and which conversation is told what becomes of the item. */
+export type Asker = { readonly by: string; readonly conversation?: string | undefined }
+
+export type Hooking = {
+  /** Undefined: a worker that waits for one. */
+  readonly item: Item | undefined
+  readonly pool: PoolSettings
+  readonly codebase: Codebase
+  /** The name of its program. */
+  readonly program: string
+}
+
+export type Hooked = { readonly agent: FleetAgent; readonly item: Item | undefined }
+type Refused = { readonly why: SlingRefusal }
+
+/**
+ * The name, the agent's row and the hook, in one transaction: of two that want the same item or the same name, one gets
+ * it.
+ */
+export const hookNewAgent = async (
+  context: FleetContext,
+  asker: Asker,
+  hooking: Hooking,
+): Promise<Hooked | Refused> => {
+  const { isolation } = context
+  const { item, pool, codebase } = hooking
+  const kept = await keptEnvironment(isolation.store, item)
+  // An environment that the item has keeps the name of the agent that it was made for.
+  const names = kept === undefined ? freeNames(context, pool, codebase.id) : [kept.work.id]
+  for await (const name of names) {
+    const agent = newAgent(context, name, { ...hooking, environmentId: kept?.id })
+    const outcome = await isolation.store.transaction(
+      async (inside) => (await noRoom(context, inside, pool)) ?? hook(inside, asker, agent, item),
+    )
+    if (outcome !== 'name-taken') return outcome
+  }
+  throw new AppError('name-invalid', `the pool ${pool.name} has no free names`)
+}
+
+const keptEnvironment = async (store: Store, item: Item | undefined): Promise<IsolatedEnvironment | undefined> => {
+  const kept = item?.environmentId === undefined ? undefined : await store.environments.get(item.environmentId)
+  return kept?.status === 'active' ? kept : undefined
+}
+
+const newAgent = (
+  { isolation: { clock, ids, host, self } }: Pick<FleetContext, 'isolation'>,
+  name: string,
+  { item, pool, codebase, program, environmentId }: Hooking & Pick<FleetAgent, 'environmentId'>,
+): FleetAgent => {
+  const now = clock()
+  return {
+    id: ids(),
+    host,
+    name,
+    kind: 'worker',
+    pool: pool.name,
+    codebaseId: codebase.id,
+    program,
+    state: 'spawning',
+    itemId: item?.id,
+    environmentId,
+    spawn: ids(),
+    session: undefined,
+    restarts: 0,
+    lastSignAt: now,
+    workedAt: undefined,
+    drainingSince: undefined,
+    holder: self,
+    createdAt: now,
+    endedAt: undefined,
+  }
+}
+
+const hook = async (
+  store: Store,
+  asker: Asker,
+  agent: FleetAgent,
+  item: Item | undefined,
+): Promise<Hooked | Refused | 'name-taken'> => {
+  const current = item && ((await store.items.get(item.id)) ?? item)
+  const why = current && (await whyNotNow(store, current))
+  if (why !== undefined) return { why }
+  const inserted = await store.fleetAgents.insert(agent)
+  if (inserted === 'name-taken') return 'name-taken'
+  if (current === undefined) return { agent, item: undefined }
+  if (inserted === 'item-taken') throw justTaken(current)
+  return { agent, item: await moveToHooked(store, asker, current, agent) }
+}
+
+/** Call in the transaction that gives the agent the item. */
+export const moveToHooked = async (
+  store: Store,
+  { by, conversation }: Asker,
+  item: Item,
+  { name, pool, createdAt, lastSignAt }: FleetAgent,
+): Promise<Item> => {
+  const at = Math.max(createdAt, lastSignAt)
+  const change = { kind: 'hooked', from: item.state, agent: name, pool } as const
+  // Thrown, so that nothing of this transaction stays.
+  if (!(await store.items.move(item.id, { from: item.state, to: 'hooked', change, by, at }))) throw justTaken(item)
+  if (conversation !== undefined) await store.items.follow(item.id, conversation, at)
+  return { ...item, state: 'hooked', parked: undefined }
+}
+
+const justTaken = ({ id }: Item): AppError => new AppError('busy', `somebody else has just taken item ${id}`)
+
+/** Why the item can't be given to anybody now. */
+export const whyNotNow = async (store: Store, item: Item): Promise<SlingRefusal | undefined> => {
+  const { state } = item
+  if (state === 'landed' || state === 'closed') return { kind: 'settled', state }
+  if (state === 'in_review') return { kind: 'in-review' }
+  const [agent] = await store.fleetAgents.ofItems([item.id])
+  if (agent !== undefined) return { kind: 'hooked', agent: agent.name }
+  const needed = await Promise.all(item.after.map((id) => store.items.get(id)))
+  const after = needed.flatMap((one) => (one !== undefined && !isSettled(one.state) ? [one.id] : []))
+  return after.length === 0 ? undefined : { kind: 'waits', after }
+}
+
+/** Whether the fleet of this host may start anything. Locks that question until the transaction ends. */
+export const whyNotUp = async (
+  { isolation: { host } }: Pick<FleetContext, 'isolation'>,
+  store: Store,
+): Promise<SlingRefusal | undefined> => {
+  const { state, why } = await store.fleetControl.lock(host)
+  if (state === 'down') return { kind: 'fleet-down' }
+  return state === 'paused' ? { kind: 'fleet-paused', why } : undefined
+}
+
+/** Checked while no other spawn of this host can be decided. */
+const noRoom = async (context: FleetContext, store: Store, pool: PoolSettings): Promise<Refused | undefined> => {
+  const { settings, host } = context.isolation
+  const down = await whyNotUp(context, store)
+  if (down !== undefined) return { why: down }
+  const agents = await store.fleetAgents.live({ host })
+  if (membersOf(pool, agents).length >= pool.max) return { why: { kind: 'pool-full', pool: pool.name, max: pool.max } }
+  const workers = agents.filter(({ kind }) => kind === 'worker').length
+  return workers >= settings.maxAgents ? { why: { kind: 'fleet-full', max: settings.maxAgents } } : undefined
+}

@@ -1,0 +1,101 @@
+/*
+ * Giving an item to an agent. In: an item, a pool or a crew member, who asks. Out: an agent whose program runs, or why
+ * not. `hook.ts` decides who gets the item, `spawn.ts` starts a new agent, `assign.ts` uses one that runs already,
+ * `undo-sling.ts` takes back what a failed or interrupted start has made.
+ */
+import type { Codebase } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { FleetAgent } from '../../domain/fleet/agent.ts'
+import type { Item } from '../../domain/fleet/item.ts'
+import type { PoolSettings } from '../../domain/fleet/pool.ts'
+import type { FleetContext } from '../context.ts'
+import { itemNumbered } from '../items/add.ts'
+import { poolFor, poolNamed, worksFor } from '../pools.ts'
+import { programFor } from '../program.ts'
+import { wakeAgent } from '../wake.ts'
+import { assign, assignToCrew, idleWorkers, letGo, resume } from './assign.ts'
+import { type Asker, hookNewAgent, whyNotNow, whyNotUp } from './hook.ts'
+import type { Slung } from './slung.ts'
+import { spawn } from './spawn.ts'
+
+export type SlingRequest = Asker & {
+  readonly item: number
+  /** Default: the first pool that works for the item's codebase. */
+  readonly pool?: string | undefined
+  /** Give it to this crew member instead. */
+  readonly crew?: string | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export const sling = async (context: FleetContext, request: SlingRequest): Promise<Slung> => {
+  const { store } = context.isolation
+  const item = await itemNumbered(store, request.item)
+  const codebase = await codebaseOf(context, item)
+  const [hooked] = await store.fleetAgents.ofItems([item.id])
+  // Stopped, crashed, or parked with its agent: that one continues in its own worktree.
+  const down = await store.transaction((inside) => whyNotUp(context, inside))
+  if (down !== undefined) return { outcome: 'refused', item, why: down }
+  if (hooked !== undefined && (hooked.state === 'stopped' || hooked.state === 'crashed')) {
+    const { agent, environment } = await wakeAgent(context, hooked, item, request)
+    return started(context, { agent, environment, codebase, notices: [] }, item)
+  }
+  if (hooked !== undefined && item.state === 'parked' && hooked.state === 'working') {
+    return resume(context, request, { item, codebase, agent: hooked })
+  }
+  const early = await whyNotNow(store, item)
+  if (early !== undefined) return { outcome: 'refused', item, why: early }
+  if (request.crew !== undefined) return assignToCrew(context, request, { item, codebase, name: request.crew })
+  return toWorker(context, request, item, codebase)
+}
+
+const toWorker = async (
+  context: FleetContext,
+  request: SlingRequest,
+  item: Item,
+  codebase: Codebase,
+): Promise<Slung> => {
+  const { isolation } = context
+  const pool = request.pool === undefined ? poolFor(isolation, codebase) : poolNamed(isolation, request.pool)
+  if (!worksFor(pool, codebase)) {
+    return { outcome: 'refused', item, why: { kind: 'other-codebase', pool: pool.name, codebase: codebase.name } }
+  }
+  const idle = item.environmentId === undefined ? await idleWorkers(context, pool, codebase) : []
+  for (const worker of idle) {
+    const assigned = await assign(context, request, { item, codebase, agent: worker })
+    if (assigned !== undefined) return assigned
+    // Its worktree is out of date or was worked in. It makes room for a new one.
+    await letGo(context, worker)
+  }
+  const program = await programFor(context, pool, codebase)
+  const hook = await hookNewAgent(context, request, { item, pool, codebase, program })
+  if ('why' in hook) return { outcome: 'refused', item, why: hook.why }
+  const { by, signal } = request
+  const spawned = await spawn(context, { ...hook, pool, codebase, by, signal })
+  return 'report' in spawned
+    ? { outcome: 'limit', report: spawned.report }
+    : started(context, { ...spawned, codebase }, item)
+}
+
+export const started = async (
+  { isolation: { store } }: FleetContext,
+  began: Omit<Extract<Slung, { outcome: 'started' }>, 'outcome' | 'item'>,
+  item: Item,
+): Promise<Slung> => ({ outcome: 'started', ...began, item: (await store.items.get(item.id)) ?? item })
+
+const codebaseOf = async ({ isolation: { store } }: FleetContext, item: Item): Promise<Codebase> => {
+  const codebase = await store.codebases.get(item.codebaseId)
+  if (codebase === undefined) throw new AppError('not-found', `the repository of item ${item.id} isn't registered`)
+  return codebase
+}
+
+/** A worker without an item, as a pool with `min` keeps them. */
+export const spawnIdle = async (
+  context: FleetContext,
+  { pool, codebase, by }: { readonly pool: PoolSettings; readonly codebase: Codebase; readonly by: string },
+): Promise<FleetAgent | undefined> => {
+  const program = await programFor(context, pool, codebase)
+  const hook = await hookNewAgent(context, { by }, { item: undefined, pool, codebase, program })
+  if ('why' in hook) return undefined
+  const spawned = await spawn(context, { ...hook, pool, codebase, by })
+  return 'report' in spawned ? undefined : spawned.agent
+}

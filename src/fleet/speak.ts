@@ -1,0 +1,72 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { AppError } from '../domain/errors.ts'
+import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
+import { shellWord } from '../domain/text/shell-word.ts'
+import { withoutInvisible } from '../domain/text/visible.ts'
+import { makeDirectorySync } from '../process/files/make-directory.ts'
+import { writeNewFileSync } from '../process/files/replace-file.ts'
+import type { FleetContext } from './context.ts'
+import { tailOf } from './sessions/log.ts'
+import { agentDirectory, logFile } from './sessions/places.ts'
+
+/** A terminal in line mode takes 4,096 bytes in a line and drops the rest. */
+const MOST_BYTES = 3_500
+
+export const MOST_NUDGE_CHARACTERS = 100_000
+
+/** The last lines that the agent printed: of its session, or of its log once that has ended. */
+export const peekAt = async (context: FleetContext, name: string, lines: number): Promise<string> => {
+  const { isolation, sessions, redact } = context
+  const agent = await isolation.store.fleetAgents.byName(isolation.host, name)
+  const session = agent !== undefined && mayHaveSession(agent.state) ? agent.session : undefined
+  if (session !== undefined) {
+    // A session that has just ended can't be shown, but its log can.
+    const shown = await sessions
+      .of(session.kind)
+      .peek(session, lines)
+      .catch(() => undefined)
+    if (shown !== undefined) return redact(lastLines(shown, lines))
+  }
+  const log = logFile(isolation.home, name)
+  if (agent === undefined && !existsSync(log)) throw unknownAgent(name)
+  return redact(lastLines(tailOf(log, lines), lines))
+}
+
+const lastLines = (text: string, lines: number): string => text.trimEnd().split('\n').slice(-lines).join('\n')
+
+/** Gives the running agent this text, as if a person had typed it. */
+export const nudgeAgent = async (context: FleetContext, name: string, given: string): Promise<FleetAgent> => {
+  const { isolation, sessions } = context
+  const agent = await isolation.store.fleetAgents.byName(isolation.host, name)
+  if (agent === undefined) throw unknownAgent(name)
+  const { session, state } = agent
+  if (session === undefined || !mayHaveSession(state)) {
+    throw new AppError('not-found', `${name} isn't running`, {
+      remedy: remedy`start it again: ${coppice(`fleet up ${shellWord(name)}`)}`,
+    })
+  }
+  // A key that the program's terminal would act on isn't text.
+  const text = withoutInvisible(given).trim()
+  if (text === '' || text.length > MOST_NUDGE_CHARACTERS) {
+    throw new AppError('usage', `a message needs 1 to ${MOST_NUDGE_CHARACTERS} characters`)
+  }
+  await sessions
+    .of(session.kind)
+    .send(session, Buffer.byteLength(text) > MOST_BYTES ? byFile(context, name, text) : text)
+  return agent
+}
+
+const byFile = ({ isolation: { home, ids } }: FleetContext, name: string, text: string): string => {
+  const directory = join(agentDirectory(home, name), 'messages')
+  makeDirectorySync(directory)
+  const file = join(directory, `${ids().slice(0, 8)}.txt`)
+  writeNewFileSync(file, `${text}\n`, { mode: 0o600 })
+  return `There is a long message for you. Read ${file}`
+}
+
+export const unknownAgent = (name: string): AppError =>
+  new AppError('not-found', `unknown agent ${JSON.stringify(name.slice(0, 60))}`, {
+    remedy: remedy`run ${coppice('fleet status')} for a list`,
+  })

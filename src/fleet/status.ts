@@ -1,0 +1,109 @@
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
+import type { Item, ParkReason } from '../domain/fleet/item.ts'
+import type { CodebaseId } from '../domain/names.ts'
+import type { FleetControl, ItemCounts } from '../store/fleet/store.ts'
+import type { FleetContext } from './context.ts'
+import { membersOf } from './pools.ts'
+
+export type AgentSeen = {
+  readonly agent: FleetAgent
+  readonly codebase: string
+  readonly environment: IsolatedEnvironment | undefined
+  readonly item: Item | undefined
+}
+
+export type FleetStatus = {
+  readonly control: FleetControl
+  readonly agents: readonly AgentSeen[]
+  readonly pools: readonly {
+    readonly name: string
+    readonly min: number
+    readonly max: number
+    readonly live: number
+    readonly paused: boolean
+  }[]
+  readonly items: ItemCounts
+  readonly needsYou: readonly NeedsYou[]
+}
+
+/** Something that a person has to decide or do. */
+export type NeedsYou =
+  | {
+      readonly kind: 'parked'
+      readonly item: Item
+      readonly agent: string | undefined
+      readonly reason: ParkReason | undefined
+    }
+  /** Its session has ended, and nobody has started it again. */
+  | { readonly kind: 'no-session'; readonly item: number | undefined; readonly agent: string }
+  | { readonly kind: 'stuck'; readonly item: number | undefined; readonly agent: string; readonly since: number }
+  | { readonly kind: 'paused'; readonly why: string }
+
+/** `codebase`: only what belongs to it. Asks each kind of session once, however many agents there are. */
+export const fleetStatus = async (
+  { isolation: { store, host, settings }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,
+  { codebaseId }: { readonly codebaseId?: CodebaseId | undefined } = {},
+): Promise<FleetStatus> => {
+  const control = await store.fleetControl.get(host)
+  const all = await store.fleetAgents.live({ host })
+  const agents = codebaseId === undefined ? all : all.filter((agent) => agent.codebaseId === codebaseId)
+  const running = new Set(
+    agents.some(({ state }) => mayHaveSession(state))
+      ? (await Promise.all(sessions.all().map((kind) => kind.list())))
+          .flat()
+          .flatMap(({ name, dead }) => (dead ? [] : [name]))
+      : [],
+  )
+  const codebases = new Map((await store.codebases.list(host)).map((codebase) => [codebase.id, codebase]))
+  const seen: AgentSeen[] = []
+  for (const agent of agents) seen.push(await seenAgent(store, codebases, agent))
+  const parked = await store.items.list({ states: ['parked'], ...(codebaseId !== undefined && { codebaseId }) })
+  return {
+    control,
+    agents: seen,
+    pools: settings.pools.map((pool) => ({
+      name: pool.name,
+      min: pool.min,
+      max: pool.max,
+      live: membersOf(pool, all).length,
+      paused: control.state !== 'up',
+    })),
+    items: await store.items.counts(codebaseId),
+    needsYou: [
+      ...(control.state === 'paused' ? [{ kind: 'paused', why: control.why } as const] : []),
+      ...parked.map((item): NeedsYou => ({
+        kind: 'parked',
+        item,
+        agent: all.find(({ itemId }) => itemId === item.id)?.name,
+        reason: item.parked,
+      })),
+      ...agents.flatMap((agent) => agentNeeds(agent, running, control, parked)),
+    ],
+  }
+}
+
+const agentNeeds = (
+  { name, state, itemId, lastSignAt, session }: FleetAgent,
+  running: ReadonlySet<string>,
+  { state: fleet }: FleetControl,
+  parked: readonly Item[],
+): NeedsYou[] => {
+  // Said once, with its item.
+  if (parked.some(({ id }) => id === itemId)) return []
+  if (state === 'stuck') return [{ kind: 'stuck', item: itemId, agent: name, since: lastSignAt }]
+  const hasEnded = mayHaveSession(state) && session !== undefined && !running.has(name)
+  const isAsleep = fleet === 'up' && (state === 'stopped' || state === 'crashed')
+  return hasEnded || isAsleep ? [{ kind: 'no-session', item: itemId, agent: name }] : []
+}
+
+export const seenAgent = async (
+  store: FleetContext['isolation']['store'],
+  codebases: ReadonlyMap<CodebaseId, Codebase>,
+  agent: FleetAgent,
+): Promise<AgentSeen> => ({
+  agent,
+  codebase: codebases.get(agent.codebaseId)?.name ?? '',
+  environment: agent.environmentId === undefined ? undefined : await store.environments.get(agent.environmentId),
+  item: agent.itemId === undefined ? undefined : await store.items.get(agent.itemId),
+})

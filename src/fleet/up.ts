@@ -1,0 +1,110 @@
+/*
+ * `fleet up`. In: rows, directories, git's worktrees and sessions, whatever is left of them. Out: every agent at work
+ * again in its own worktree. `rebuild.ts` finds agents and items that the database doesn't know.
+ */
+import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
+import type { Item } from '../domain/fleet/item.ts'
+import { toAppError } from '../domain/errors.ts'
+import { mapConcurrent } from '../isolation/map-concurrent.ts'
+import type { FleetContext } from './context.ts'
+import { isProvablyDead } from './end-session.ts'
+import { recoverFleet } from './recover.ts'
+import { type Rebuilt, rebuildFleet } from './rebuild.ts'
+import { removeAgent } from './remove-agent.ts'
+import { endStraySessions } from './stray-sessions.ts'
+import { wakeAgent } from './wake.ts'
+
+/** Starting a program takes a core. */
+const AT_ONCE = 4
+
+export type UpReport = {
+  /** Their sessions were started again. */
+  readonly started: readonly FleetAgent[]
+  /** They ran already. */
+  readonly running: readonly FleetAgent[]
+  /** They had no item: their worktrees are removed or free. */
+  readonly released: readonly FleetAgent[]
+  readonly rebuilt: Rebuilt
+  /** Sessions without an agent, which were ended. */
+  readonly ended: readonly string[]
+  /** What could not be done, and why. */
+  readonly problems: readonly FleetProblem[]
+}
+
+export type FleetProblem = { readonly agent: string; readonly why: string }
+
+export type UpRequest = {
+  readonly by: string
+  /** Only these agents. */
+  readonly only?: readonly string[]
+}
+
+export const fleetUp = async (context: FleetContext, { by, only = [] }: UpRequest): Promise<UpReport> => {
+  const { store, host, clock } = context.isolation
+  await store.fleetControl.set(host, { state: 'up', why: '', since: clock() })
+  const { left } = await recoverFleet(context)
+  const rebuilt = await rebuildFleet(context, { by })
+  const ended = await endStraySessions(context)
+  const agents = (await store.fleetAgents.live({ host })).filter(({ name }) => only.length === 0 || only.includes(name))
+  const outcomes = await mapConcurrent(AT_ONCE, agents, async (agent): Promise<Outcome> => {
+    try {
+      return await bringUp(context, agent, by)
+    } catch (error) {
+      return { is: 'problem', agent, why: toAppError(error).message }
+    }
+  })
+  const those = (is: Outcome['is']): FleetAgent[] => outcomes.flatMap((one) => (one.is === is ? [one.agent] : []))
+  return {
+    started: those('started'),
+    running: those('running'),
+    released: those('released'),
+    rebuilt,
+    ended,
+    problems: [
+      ...left,
+      ...rebuilt.problems,
+      ...outcomes.flatMap((one) => (one.is === 'problem' ? [{ agent: one.agent.name, why: one.why }] : [])),
+    ],
+  }
+}
+
+type Outcome =
+  | { readonly is: 'started' | 'running' | 'released'; readonly agent: FleetAgent }
+  | { readonly is: 'problem'; readonly agent: FleetAgent; readonly why: string }
+
+const bringUp = async (context: FleetContext, found: FleetAgent, by: string): Promise<Outcome> => {
+  const { store } = context.isolation
+  if (found.state === 'spawning') return { is: 'running', agent: found }
+  if (mayHaveSession(found.state) && !(await isProvablyDead(context, found))) return { is: 'running', agent: found }
+  const agent = await asleep(context, found)
+  if (agent === undefined) return { is: 'running', agent: found }
+  const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)
+  if (agent.kind === 'worker' && (item === undefined || (await isWithoutWorktree(context, agent)))) {
+    const { kept } = await removeAgent(context, agent, { giveUpItem: true })
+    return kept.length === 0 ? { is: 'released', agent } : started(context, agent, item, by)
+  }
+  return started(context, agent, item, by)
+}
+
+const started = async (
+  context: FleetContext,
+  agent: FleetAgent,
+  item: Item | undefined,
+  by: string,
+): Promise<Outcome> => ({ is: 'started', agent: (await wakeAgent(context, agent, item, { by })).agent })
+
+/** Its session is dead: the row says so. Undefined if somebody else has changed it meanwhile. */
+const asleep = async ({ isolation: { store } }: FleetContext, agent: FleetAgent): Promise<FleetAgent | undefined> => {
+  if (!mayHaveSession(agent.state)) return agent
+  const isOurs = await store.fleetAgents.move(agent.id, agent.state, 'stopped')
+  return isOurs ? { ...agent, state: 'stopped' } : undefined
+}
+
+/** It was removed: a missing one may be on a disk that isn't mounted, and counts as there. */
+const isWithoutWorktree = async (
+  { isolation: { store } }: FleetContext,
+  { environmentId }: FleetAgent,
+): Promise<boolean> => {
+  const found = environmentId === undefined ? undefined : await store.environments.get(environmentId)
+  return found === undefined || found.status === 'removed' || found.status === 'released'
+}
