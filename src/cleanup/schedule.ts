@@ -146,6 +146,9 @@ const topUpSpares = async ({ context, keepSpares }: ScheduleOptions, codebase: C
 /** A thread or a user that a platform hasn't heard of for this long is new to it. */
 const MEMORY_RETENTION_MS = 90 * DAY_MS
 
+/** Of an agent that is gone. What it did with its item stays in the item's history. */
+const AGENT_RETENTION_MS = 90 * DAY_MS
+
 const forgetOld = async ({
   store,
   clock,
@@ -156,6 +159,7 @@ const forgetOld = async ({
   try {
     // Replies first: they reference their message.
     await store.platformMemory.deleteBefore(clock() - MEMORY_RETENTION_MS)
+    await store.fleetAgents.deleteGone(clock() - AGENT_RETENTION_MS)
     const replies = await store.outbox.deleteSent(before)
     const messages = await store.inbox.deleteDone(before)
     await forgetAttachments(home, async (id) => (await store.inbox.get(id)) !== undefined)

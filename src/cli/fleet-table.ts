@@ -92,6 +92,16 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
     load: async () => (await import('./commands/crew.ts')).crewRemove,
   },
   {
+    name: 'internal agent-session',
+    usage: '<agent id>',
+    summary: 'run an agent turn by turn, in its session',
+    options: {},
+    words: [1, 1],
+    examples: [],
+    hidden: true,
+    load: async () => (await import('./commands/fleet-internal.ts')).agentSessionCommand,
+  },
+  {
     name: 'internal leave',
     usage: '<formula run> <process>',
     summary: 'end a session from outside and finish its formula',

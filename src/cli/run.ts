@@ -165,7 +165,7 @@ const runCommand = async (
     if (opened !== undefined) {
       // Only if there may be a server: usually there is none.
       const mayServe = !opensEarly.has(row.name) && existsSync(join(opened.context.home, 'server.json'))
-      if (mayServe) await (await import('./wake-server.ts')).wakeServer(opened.context)
+      if (mayServe) await (await import('./wake-server.ts')).wakeServer(opened.context, row.name)
       await opened.context.store.close()
     }
   }

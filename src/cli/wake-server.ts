@@ -2,6 +2,9 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { runningServer } from '../server/record.ts'
 import { readToken } from '../server/token-file.ts'
 
+/** Commands after which a pool may have something to do. */
+const changesFleet = /^(?:item|sling|done|fleet|crew|internal leave)\b/
+
 /** Long for a local call, short for people. */
 const PATIENCE_MS = 500
 
@@ -9,10 +12,14 @@ const PATIENCE_MS = 500
  * We recorded replies, and this home's server can deliver them: wakes it, so that it doesn't wait for its next tick.
  * Best effort: recorded replies are delivered either way.
  */
-export const wakeServer = async ({ store, home }: Pick<IsolationContext, 'store' | 'home'>): Promise<void> => {
+export const wakeServer = async (
+  { store, home }: Pick<IsolationContext, 'store' | 'home'>,
+  command: string,
+): Promise<void> => {
   try {
     const server = runningServer(home)
-    if (server === undefined || (await store.outbox.counts()).waiting === 0) return
+    if (server === undefined) return
+    if (!changesFleet.test(command) && (await store.outbox.counts()).waiting === 0) return
     const token = readToken(home)?.token
     if (token === undefined) return
     await fetch(new URL('/api/wake', server.url), {

@@ -25,3 +25,6 @@ export type ItemEvent = { readonly item: Item } & (
   | { readonly kind: 'queued'; readonly landing: number }
   | { readonly kind: 'landed' | 'closed' | 'reopened' }
 )
+
+/** Of the conversations that keep agents' sessions. */
+export const FLEET_PLATFORM = 'fleet'

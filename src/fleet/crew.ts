@@ -184,7 +184,8 @@ export const removeCrew = async (context: FleetContext, name: string): Promise<C
   return removeTrees(context, stopped.agent)
 }
 
-const removeTrees = async (context: FleetContext, agent: FleetAgent): Promise<CrewRemoved> => {
+/** Its session has ended. While the gates keep one of its worktrees, the member stays. */
+export const removeTrees = async (context: FleetContext, agent: FleetAgent): Promise<CrewRemoved> => {
   const { isolation, environments } = context
   const { store, clock, failpoint } = isolation
   const removed: IsolatedEnvironment[] = []

@@ -3,9 +3,9 @@ import type { FleetAgent } from '../domain/fleet/agent.ts'
 import { dropLeasesOf } from '../isolation/lease.ts'
 import { liveness } from '../process/identity.ts'
 import { deleteTreeSync } from '../process/files/delete-tree.ts'
-import { agentMark } from '../process/run-mark.ts'
+import { agentMark, type RunMark } from '../process/run-mark.ts'
 import { processesOfRuns } from '../process/run-processes.ts'
-import type { FleetContext } from './context.ts'
+import { FLEET_PLATFORM, type FleetContext } from './context.ts'
 import { agentDirectory, rootFile } from './sessions/places.ts'
 import { endProcesses } from './sessions/prepare.ts'
 
@@ -25,8 +25,8 @@ export const endSession = async (
 ): Promise<boolean> => {
   const { isolation, sessions } = context
   const { home, store, failpoint } = isolation
-  const mark = agentMark(home, agent.spawn)
-  if (!(await endProcesses(isolation, { root: agent.session?.root, mark, graceMs }))) return false
+  const marks = await marksOf(context, agent)
+  if (!(await endProcesses(isolation, { root: agent.session?.root, marks, graceMs }))) return false
   await failpoint('session.ended')
   if (await isLatestLife(context, agent)) {
     for (const kind of sessions.all()) await kind.clear(agent.name)
@@ -49,10 +49,21 @@ const isLatestLife = async ({ isolation: { store } }: Context, { host, name, spa
 }
 
 /** Nothing of this life of the agent is running. Unknown counts as running. */
-export const isProvablyDead = async ({ isolation: { home } }: Context, agent: FleetAgent): Promise<boolean> => {
+export const isProvablyDead = async (context: Pick<FleetContext, 'isolation'>, agent: FleetAgent): Promise<boolean> => {
   if (agent.session !== undefined && liveness(agent.session.root) !== 'dead') return false
-  const { rows, complete } = await processesOfRuns([agentMark(home, agent.spawn)])
+  const { rows, complete } = await processesOfRuns(await marksOf(context, agent))
   return complete && rows.length === 0
+}
+
+/** On the processes of its session, and of the runs in it if its program has no terminal of its own. */
+const marksOf = async (
+  { isolation: { home, store, host } }: Pick<FleetContext, 'isolation'>,
+  { id, spawn }: FleetAgent,
+): Promise<readonly RunMark[]> => {
+  const runs = (await store.runWatches.ofHost(host)).filter(
+    ({ platform, conversationId }) => platform === FLEET_PLATFORM && conversationId === id,
+  )
+  return [agentMark(home, spawn), ...runs.map(({ data }) => data.mark)]
 }
 
 /** The agent is gone: its name is free again. Its log stays. */

@@ -62,7 +62,7 @@ export const startSession = async (
       // Before anything else: from here on, nobody may remove the environment.
       await isolation.store.fleetAgents.update(agent.id, { session: begun })
       const purpose = `the fleet's agent ${agent.name}`
-      await acquireLease(isolation, codebase, environment, { purpose, holder: begun.root })
+      await acquireLease(isolation, codebase, environment, { purpose, holder: begun.root, alone: true })
       await failpoint('spawn.leased')
     },
   )

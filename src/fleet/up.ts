@@ -22,8 +22,10 @@ export type UpReport = {
   readonly started: readonly FleetAgent[]
   /** They ran already. */
   readonly running: readonly FleetAgent[]
-  /** They had no item: their worktrees are removed or free. */
+  /** They had no item, and are gone with their worktrees. */
   readonly released: readonly FleetAgent[]
+  /** They have no item either, but the gates keep their worktrees. */
+  readonly kept: readonly FleetAgent[]
   readonly rebuilt: Rebuilt
   /** Sessions without an agent, which were ended. */
   readonly ended: readonly string[]
@@ -58,6 +60,7 @@ export const fleetUp = async (context: FleetContext, { by, only = [] }: UpReques
     started: those('started'),
     running: those('running'),
     released: those('released'),
+    kept: those('kept'),
     rebuilt,
     ended,
     problems: [
@@ -69,7 +72,7 @@ export const fleetUp = async (context: FleetContext, { by, only = [] }: UpReques
 }
 
 type Outcome =
-  | { readonly is: 'started' | 'running' | 'released'; readonly agent: FleetAgent }
+  | { readonly is: 'started' | 'running' | 'released' | 'kept'; readonly agent: FleetAgent }
   | { readonly is: 'problem'; readonly agent: FleetAgent; readonly why: string }
 
 const bringUp = async (context: FleetContext, found: FleetAgent, by: string): Promise<Outcome> => {
@@ -79,11 +82,9 @@ const bringUp = async (context: FleetContext, found: FleetAgent, by: string): Pr
   const agent = await asleep(context, found)
   if (agent === undefined) return { is: 'running', agent: found }
   const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)
-  if (agent.kind === 'worker' && (item === undefined || (await isWithoutWorktree(context, agent)))) {
-    const { kept } = await removeAgent(context, agent, { giveUpItem: true })
-    return kept.length === 0 ? { is: 'released', agent } : started(context, agent, item, by)
-  }
-  return started(context, agent, item, by)
+  if (agent.kind === 'crew' || item !== undefined) return started(context, agent, item, by)
+  const { kept } = await removeAgent(context, agent)
+  return { is: kept.length === 0 ? 'released' : 'kept', agent }
 }
 
 const started = async (
@@ -98,13 +99,4 @@ const asleep = async ({ isolation: { store } }: FleetContext, agent: FleetAgent)
   if (!mayHaveSession(agent.state)) return agent
   const isOurs = await store.fleetAgents.move(agent.id, agent.state, 'stopped')
   return isOurs ? { ...agent, state: 'stopped' } : undefined
-}
-
-/** It was removed: a missing one may be on a disk that isn't mounted, and counts as there. */
-const isWithoutWorktree = async (
-  { isolation: { store } }: FleetContext,
-  { environmentId }: FleetAgent,
-): Promise<boolean> => {
-  const found = environmentId === undefined ? undefined : await store.environments.get(environmentId)
-  return found === undefined || found.status === 'removed' || found.status === 'released'
 }

@@ -7,14 +7,12 @@ import type { Merged } from '../domain/merge-proof.ts'
 import type { Notice } from '../domain/notice.ts'
 import { shownPath } from '../domain/text/raw-path.ts'
 import type { Tree } from '../domain/tree.ts'
-import { mayHaveSession } from '../domain/fleet/agent.ts'
 import { liveness } from '../process/identity.ts'
 import { processesInside, type ProcessesInside } from '../process/processes-inside.ts'
 import { mountsInside } from '../process/files/mounts.ts'
-import { agentMark } from '../process/run-mark.ts'
-import { processesOfRuns } from '../process/run-processes.ts'
 import { processTable } from '../process/table.ts'
 import { selfAndAncestors } from '../process/tree.ts'
+import { agentsInside } from './agents-inside.ts'
 import type { IsolationContext } from './context.ts'
 import { holdersOf } from './holders.ts'
 import { isInside, managedRoot } from './paths.ts'
@@ -218,7 +216,7 @@ export const usesOf = async (
     if (state === 'alive') reasons.push(no('not-in-use', { kind: 'lease', purpose, pid: holder.pid }))
     if (state === 'cannot-tell') reasons.push(cannotTell('not-in-use', { kind: 'unknown-lease', purpose }))
   }
-  reasons.push(...(await agentsIn(context, environment)))
+  reasons.push(...(await agentsInside(context, environment)))
   if (tree === undefined) return reasons
   const lock = await (await providerOf(context, environment)).lockReason(tree)
   if (lock !== undefined && !lock.startsWith('coppice: ')) {
@@ -240,34 +238,6 @@ export const usesOf = async (
     notices.push({ kind: 'processes-not-inspected', processes })
   }
   return reasons
-}
-
-/**
- * An agent of the fleet isn't only its session's first process: what it started elsewhere may still write here. On
- * another host nobody can tell.
- */
-const agentsIn = async (
-  { store, host, home }: Pick<IsolationContext, 'store' | 'host' | 'home'>,
-  { id, work }: Used,
-): Promise<GateAnswer[]> => {
-  const answers: GateAnswer[] = []
-  const own = await store.fleetAgents.ofEnvironments([id])
-  // A crew member works in all of its worktrees, from one session.
-  const named = work?.type === 'agent' ? await store.fleetAgents.byName(host, work.id) : undefined
-  const crew = named?.kind === 'crew' && own.every((one) => one.id !== named.id) ? [named] : []
-  for (const agent of [...own, ...crew]) {
-    const { name, session, spawn } = agent
-    const answer = { kind: 'agent', name } as const
-    if (agent.host !== host) answers.push(cannotTell('not-in-use', answer))
-    else if (session !== undefined && liveness(session.root) !== 'dead') answers.push(no('not-in-use', answer))
-    else if (mayHaveSession(agent.state) && !(await isAllOver(home, spawn))) answers.push(no('not-in-use', answer))
-  }
-  return answers
-}
-
-const isAllOver = async (home: string, spawn: string): Promise<boolean> => {
-  const { rows, complete } = await processesOfRuns([agentMark(home, spawn)])
-  return complete && rows.length === 0
 }
 
 const scanOf =

@@ -5,6 +5,8 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Tree } from '../domain/tree.ts'
 import { type Liveness, livenessSeenBy } from '../process/identity.ts'
 import type { Lease } from '../store/store.ts'
+import { shellWord } from '../domain/text/shell-word.ts'
+import { agentsInside } from './agents-inside.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './lock/locked.ts'
 import { isSame } from '../process/tree.ts'
@@ -21,6 +23,10 @@ export type LeaseRequest = {
   readonly purpose: string
   /** The lease may be dropped only once this process is dead (default: our own). */
   readonly holder?: ProcessIdentity
+  /** For an agent of the fleet: only if nobody else uses it. */
+  readonly alone?: true
+  /** For everybody else: not while an agent of the fleet is at work there. */
+  readonly withoutAgents?: true
   readonly signal?: AbortSignal
 }
 
@@ -32,7 +38,7 @@ export const acquireLease = async (
   context: IsolationContext,
   codebase: Codebase,
   environment: IsolatedEnvironment,
-  { purpose, holder = context.self, signal }: LeaseRequest,
+  { purpose, holder = context.self, alone, withoutAgents, signal }: LeaseRequest,
 ): Promise<HeldLease> => {
   const lease: Lease = {
     id: context.ids(),
@@ -44,6 +50,8 @@ export const acquireLease = async (
   }
   const take = async (): Promise<void> => {
     const tree = await usableTree(context, codebase, environment)
+    if (alone === true) await assertAlone(context, environment, holder)
+    if (withoutAgents === true) await assertNoAgents(context, environment)
     // The row first: a lock without a row would never be cleared.
     await context.store.leases.insert(lease)
     await context.failpoint('lease.recorded')
@@ -57,6 +65,31 @@ export const acquireLease = async (
   }
   await locked(context, codebase, `leasing ${environment.branch}`, take, signal)
   return { ...lease, release: () => releaseLease(context, codebase, lease) }
+}
+
+/** Two that write in one worktree would undo each other's work. */
+const assertAlone = async (
+  context: Pick<IsolationContext, 'store' | 'host' | 'self'>,
+  { id, branch }: IsolatedEnvironment,
+  holder: ProcessIdentity,
+): Promise<void> => {
+  const others = ((await leaseHolders(context, [id])).get(id) ?? []).filter(
+    (one) => one.liveness !== 'dead' && !isSame(one.lease.holder, holder),
+  )
+  const [first] = others
+  if (first === undefined) return
+  throw new AppError('busy', `${branch} is in use: ${first.lease.purpose}`, { remedy: 'try again when that has ended' })
+}
+
+const assertNoAgents = async (context: IsolationContext, environment: IsolatedEnvironment): Promise<void> => {
+  const names = (await agentsInside(context, environment)).flatMap(({ fact }) =>
+    fact?.kind === 'agent' ? [fact.name] : [],
+  )
+  const [name] = names
+  if (name === undefined) return
+  throw new AppError('busy', `the fleet's agent ${name} is working in ${environment.branch}`, {
+    remedy: remedy`wait until it has finished, or stop it: ${coppice(`fleet down ${shellWord(name)}`)}`,
+  })
 }
 
 /** The leases of these environments and whether their holders are alive. Unknown for another host. */

@@ -13,7 +13,10 @@ import { asProgram } from '../commands/views/view.ts'
 import { createRunTokens } from '../runs/tokens.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
+import type { FleetContext } from '../fleet/context.ts'
+import { createKeeper } from '../fleet/keeper.ts'
 import type { IsolationContext } from '../isolation/context.ts'
+import { createEnvironments, type Environments } from '../isolation/environments.ts'
 import type { Platform } from '../platforms/platform.ts'
 import { localPlatforms, startPlatforms, stopPlatforms } from '../platforms/registry.ts'
 import { type PlatformSettings, type FailedPlatform, remotePlatforms } from '../platforms/remote.ts'
@@ -72,6 +75,14 @@ const run = async (
 ): Promise<Stopped> => {
   // Nobody watches this terminal: no questions, no progress.
   const nonInteractive: IsolationContext = { ...context, progress: () => undefined, approve: undefined }
+  const isolation = createEnvironments(nonInteractive)
+  const environments = async (): Promise<Environments> => isolation
+  const fleet = async (): Promise<FleetContext> => ({
+    ...(await workplace.fleet()),
+    isolation: nonInteractive,
+    environments,
+  })
+  const keeper = createKeeper({ fleet, isolation: nonInteractive })
   const { token, file: tokenFile, created } = ensureToken(context.home)
   const exposed = exposedSecrets(context)
   const notices = [
@@ -94,8 +105,16 @@ const run = async (
   })
   let metrics: ReturnType<typeof createMetrics> | undefined
   const engine = createEngine(
-    { ...workplace, context: nonInteractive },
-    { deliveries: platforms, runTokens, onHandled: (_message, handled) => metrics?.handled(handled) },
+    { ...workplace, context: nonInteractive, environments, fleet },
+    {
+      deliveries: platforms,
+      runTokens,
+      onHandled: (_message, handled) => {
+        metrics?.handled(handled)
+        // It may have been `/item add`.
+        keeper.wake()
+      },
+    },
   )
   metrics = createMetrics(engine.changes)
   const accept = metrics.countAccepted((message) => engine.conversations.accept(message))
@@ -111,7 +130,10 @@ const run = async (
       version: parts.version,
       databaseName: workplace.databaseName,
       redact: context.secrets.redact,
-      wake: () => engine.conversations.wake(),
+      wake: () => {
+        engine.conversations.wake()
+        keeper.wake()
+      },
       ready: () => ready,
       allowedHosts: options.allowedHosts,
       metrics,
@@ -129,7 +151,7 @@ const run = async (
   refused.push(...failed)
   const schedule = createSchedule({
     context: nonInteractive,
-    environments: workplace.environments,
+    environments,
     intervalHours: context.settings.cleanupIntervalHours,
     keepSpares: workplace.keepSpares,
     onReport: (codebase, report) => announce(engine, codebase, report),
@@ -137,6 +159,7 @@ const run = async (
   writeServerRecord(context.home, { url: ownUrl, process: context.self, startedAt: context.clock() })
   ready = true
   schedule.start()
+  keeper.start()
   started({
     url: server.url,
     tokenFile,
@@ -150,6 +173,7 @@ const run = async (
   // Without the database, running work can't save its results, so don't wait for it.
   const ended = await engine.conversations.stop(lost === undefined ? options.graceMs : 0)
   await schedule.stop()
+  await keeper.stop()
   await server.stop(LAST_REQUESTS_MS)
   if (lost !== undefined) throw lost
   return ended

@@ -17,7 +17,7 @@ export type AgentEnvironment = {
  */
 export const agentEnvironment = async (
   { isolation, runTokens }: Pick<RunsContext, 'isolation' | 'runTokens'>,
-  { codebase, attempt, reportTo }: RunRequest,
+  { codebase, attempt, reportTo, variables: own = {} }: RunRequest,
   { directory, environment, trusted }: Workspace,
 ): Promise<AgentEnvironment> => {
   const { platform, conversationId, messageId } = reportTo
@@ -33,6 +33,7 @@ export const agentEnvironment = async (
     COPPICE_CONVERSATION: `${platform}:${conversationId}`,
     COPPICE_MESSAGE: messageId,
     COPPICE_ATTEMPT: String(attempt),
+    ...own,
   }
   if (runTokens === undefined || !trusted) return { variables: plain, revoke: () => undefined }
   const run = { ...reportTo, attempt, codebaseId: codebase.id, environmentId: environment?.id }

@@ -19,6 +19,8 @@ export type RunRequest = {
   readonly id: string
   /** From 1; higher if an earlier attempt was interrupted. */
   readonly attempt: number
+  /** Whether a higher attempt means that (default: yes). */
+  readonly isRerun?: boolean
   readonly codebase: Codebase
   readonly work: Work
   readonly hints: IsolationHints
@@ -35,6 +37,10 @@ export type RunRequest = {
   /** Undefined: the default of the codebase, then of the configuration, then the first ready one. */
   readonly agent: string | undefined
   readonly holder: RunHolder
+  /** The agent of the fleet that this is a run of: no other may be at work there. */
+  readonly fleetAgent?: string
+  /** Beside those that every agent gets. */
+  readonly variables?: Readonly<Record<string, string>>
   /** Where to report what is found after the run. */
   readonly reportTo: RunAddress
   readonly reporter: RunReporter

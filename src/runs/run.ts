@@ -58,7 +58,7 @@ export const runAgent = async (context: RunsContext, asked: RunRequest): Promise
 /** Two agents in one tree would undo each other's work; a lease prevents its removal meanwhile. */
 const inTurn = async (
   { isolation }: RunsContext,
-  { codebase, holder, reporter, signal, turns }: RunRequest,
+  { codebase, holder, reporter, signal, turns, fleetAgent }: RunRequest,
   environment: IsolatedEnvironment,
   work: () => Promise<RunResult>,
 ): Promise<RunResult> => {
@@ -66,7 +66,11 @@ const inTurn = async (
   try {
     const purpose = `agent run for ${holder.name}`.slice(0, 200)
     const lease = await orNotIsolated(codebase, () =>
-      acquireLease(isolation, codebase, environment, { purpose, signal }),
+      acquireLease(isolation, codebase, environment, {
+        purpose,
+        signal,
+        ...(fleetAgent === undefined && { withoutAgents: true }),
+      }),
     )
     try {
       await isolation.failpoint('run.leased')
@@ -196,8 +200,11 @@ const throwIfCutShort = (agent: Agent, { outcome }: AgentResult, signal: AbortSi
   throw new AppError('cancelled', `${agent.name} was cancelled`)
 }
 
-const contextOf = ({ attempt, context }: RunRequest): string | undefined => {
-  const parts = [...(attempt > 1 ? [rerunContext(attempt)] : []), ...(context === undefined ? [] : [context])]
+const contextOf = ({ attempt, isRerun = true, context }: RunRequest): string | undefined => {
+  const parts = [
+    ...(attempt > 1 && isRerun ? [rerunContext(attempt)] : []),
+    ...(context === undefined ? [] : [context]),
+  ]
   return parts.length === 0 ? undefined : parts.join('\n\n')
 }
 

@@ -5,11 +5,17 @@ import { plainBuiltins } from '../../scripts/plain-builtins.ts'
  * Packages that only platforms, agents and the server import, and by far most of the code. No test program needs them,
  * and without them everything fits into one file, which loads faster than many chunks.
  */
+const [source = '', name = '', outdir = ''] = process.argv.slice(2)
+
+/** An agent of the fleet opens a pull request. */
+const filter =
+  name === 'fleet-child'
+    ? /^(?:discord\.js|grammy|markdown-it|hono|@hono\/.+|hono\/.+|@slack\/.+|@agentclientprotocol\/.+)$/
+    : /^(?:discord\.js|grammy|octokit|markdown-it|hono|@hono\/.+|hono\/.+|@slack\/.+|@octokit\/.+|@agentclientprotocol\/.+)$/
+
 const unused: Plugin = {
   name: 'unused',
   setup: (bundle) => {
-    const filter =
-      /^(?:discord\.js|grammy|octokit|markdown-it|hono|@hono\/.+|hono\/.+|@slack\/.+|@octokit\/.+|@agentclientprotocol\/.+)$/
     bundle.onResolve({ filter }, ({ path }) => ({ path, namespace: 'unused' }))
     bundle.onLoad({ filter: /^/, namespace: 'unused' }, ({ path }) => ({
       contents: `module.exports = {}; throw new Error('${path} is not part of the test programs: see build-program.ts')`,
@@ -18,7 +24,6 @@ const unused: Plugin = {
 }
 
 /** Bundles a program of the tests, so that it starts fast. */
-const [source = '', name = '', outdir = ''] = process.argv.slice(2)
 await build({
   entryPoints: [{ in: source, out: name }],
   outdir,

@@ -11,6 +11,7 @@ const programs = {
   'src/main.ts': 'main',
   'test/conformance/store-child.ts': 'store-child',
   'test/crash/child.ts': 'crash-child',
+  'test/crash/fleet-child.ts': 'fleet-child',
   'test/crash/messages-child.ts': 'messages-child',
   'test/isolation/inside-child.ts': 'inside-child',
   'test/isolation/schedule-child.ts': 'schedule-child',

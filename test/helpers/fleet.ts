@@ -10,6 +10,8 @@ import type { FleetContext, ItemEvent } from '../../src/fleet/context.ts'
 import { endSession } from '../../src/fleet/end-session.ts'
 import { agentDirectory, logFile } from '../../src/fleet/sessions/places.ts'
 import { createSessions } from '../../src/fleet/sessions/registry.ts'
+import type { IsolationContext } from '../../src/isolation/context.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
 import type { NewItem } from '../../src/store/fleet/store.ts'
 import { makeWorld, type World, type WorldOptions } from './world.ts'
 
@@ -34,9 +36,36 @@ export type FleetWorldOptions = WorldOptions & {
   readonly fleet?: Partial<FleetContext>
 }
 
-const root = resolve(import.meta.dirname, '..', '..')
+/** From a bundle, too. */
+const root = process.env['COPPICE_TEST_ROOT'] ?? resolve(import.meta.dirname, '..', '..')
 
 const script = join(root, 'test', 'helpers', 'fleet-worker.sh')
+
+/** Of scripted workers. */
+export const testPools = (pools: readonly Partial<PoolSettings>[]): readonly PoolSettings[] =>
+  pools.map((pool) => ({ ...defaultPool, command: `sh ${script}`, names: ['alder', 'beech', 'cedar'], ...pool }))
+
+/** As `main/fleet.ts` would make it, in this process. Nobody follows its items. */
+export const fleetIn = (
+  isolation: IsolationContext,
+  env: Readonly<Record<string, string>>,
+  agents: readonly Agent[] = [],
+  installation: FleetContext['installation'] = [process.execPath, join(root, 'src', 'main.ts')],
+): FleetContext => {
+  const { home, clock, log, settings } = isolation
+  const environments = createEnvironments(isolation)
+  return {
+    isolation,
+    environments: async () => environments,
+    agents: new Map(agents.map((agent) => [agent.name, agent])),
+    redact: (text) => text,
+    cgroup: undefined,
+    sessions: createSessions({ home, clock, log, env }, settings.fleetSession),
+    installation,
+    tell: async () => undefined,
+    inBackground: async () => undefined,
+  }
+}
 
 export const makeFleetWorld = async ({
   kind = 'process',
@@ -48,34 +77,17 @@ export const makeFleetWorld = async ({
 }: FleetWorldOptions = {}): Promise<FleetWorld> => {
   const world = await makeWorld({
     ...options,
-    settings: {
-      fleetSession: kind,
-      maxAgents,
-      pools: pools.map((pool) => ({
-        ...defaultPool,
-        command: `sh ${script}`,
-        names: ['alder', 'beech', 'cedar'],
-        ...pool,
-      })),
-      ...options.settings,
-    },
+    settings: { fleetSession: kind, maxAgents, pools: testPools(pools), ...options.settings },
   })
   const { context: isolation, box } = world
-  const { home, clock, log, settings } = isolation
+  const { home, clock } = isolation
   const told: ItemEvent[] = []
-  const sessions = createSessions({ home, clock, log, env: box.env }, settings.fleetSession)
   const fleet: FleetContext = {
-    isolation,
-    environments: async () => world.provider,
-    agents: new Map(agents.map((agent) => [agent.name, agent])),
-    redact: (text) => text,
-    cgroup: undefined,
-    sessions,
-    installation: [process.execPath, join(root, 'src', 'main.ts')],
+    ...fleetIn(isolation, box.env, agents),
     tell: async (_store, event) => void told.push(event),
-    inBackground: async () => undefined,
     ...overrides,
   }
+  const { sessions } = fleet
   return {
     ...world,
     fleet,

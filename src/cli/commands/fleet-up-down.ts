@@ -58,7 +58,7 @@ const problemLines = (problems: readonly FleetProblem[], view: View): string[] =
   problems.map(({ agent, why }) => `  ${view.paint('red', 'problem')} ${printable(`${agent}: ${why}`)}`)
 
 const upText = (result: Up, view: View): string => {
-  const { started, running, released, rebuilt, ended, problems, pools } = result
+  const { started, running, released, kept, rebuilt, ended, problems, pools } = result
   const live = started.length + running.length + pools.started.length
   return [
     `${view.paint('green', 'The fleet is up')}: ${counted(live, 'agent')}.`,
@@ -66,6 +66,7 @@ const upText = (result: Up, view: View): string => {
     ...listing('started', [...nameList(started), ...pools.started]),
     ...listing('running already', nameList(running)),
     ...listing('without an item, removed', nameList(released)),
+    ...listing('without an item, kept for what is in their worktrees', nameList(kept)),
     ...listing('ended sessions of no agent', ended),
     ...problemLines(problems, view),
     ...pools.problems.map(({ pool, why }) => `  ${view.paint('red', 'problem')} ${printable(`pool ${pool}: ${why}`)}`),
@@ -99,6 +100,7 @@ export const fleetUp = command<Up>({
     started: result.started.map((agent) => asJson(agent, result)),
     running: result.running.map((agent) => asJson(agent, result)),
     released: result.released.map((agent) => asJson(agent, result)),
+    kept: result.kept.map((agent) => asJson(agent, result)),
     rebuilt: { agents: result.rebuilt.agents, items: result.rebuilt.items },
     ended: result.ended,
     pools: result.pools,

@@ -29,16 +29,16 @@ export const endProcesses = async (
   { clock }: Pick<SessionsContext, 'clock'>,
   {
     root,
-    mark,
+    marks,
     graceMs,
-  }: { readonly root: ProcessIdentity | undefined; readonly mark: RunMark; readonly graceMs: number },
+  }: { readonly root: ProcessIdentity | undefined; readonly marks: readonly RunMark[]; readonly graceMs: number },
 ): Promise<boolean> => {
   if (root !== undefined) {
     await killTree(root, { graceMs, clock })
     // Also if nothing was signalled, because we are part of it ourselves.
     if (liveness(root) !== 'dead') return false
   }
-  if ((await killRun([mark], { graceMs, clock })).outcome !== 'dead') return false
-  const { rows, complete } = await processesOfRuns([mark])
+  if ((await killRun(marks, { graceMs, clock })).outcome !== 'dead') return false
+  const { rows, complete } = await processesOfRuns(marks)
   return complete && rows.length === 0
 }

@@ -47,7 +47,7 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
       await untilRunning(directory, root)
       return session
     } catch (error) {
-      await endProcesses(context, { root, mark, graceMs: 0 })
+      await endProcesses(context, { root, marks: [mark], graceMs: 0 })
       throw error
     }
   }

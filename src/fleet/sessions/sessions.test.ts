@@ -50,7 +50,7 @@ describe.each([
     const sessions = create(contextOf())
     const roots: ProcessIdentity[] = []
     const end = async (): Promise<boolean> => {
-      const dead = await endProcesses({ clock: Date.now }, { root: roots[0], mark: given.mark, graceMs: 0 })
+      const dead = await endProcesses({ clock: Date.now }, { root: roots[0], marks: [given.mark], graceMs: 0 })
       await sessions.clear(given.name)
       return dead
     }

@@ -43,7 +43,7 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
       await untilRunning(directory, root)
       return session
     } catch (error) {
-      await endProcesses(context, { root, mark, graceMs: 0 })
+      await endProcesses(context, { root, marks: [mark], graceMs: 0 })
       await tmux.end(targetOf(name))
       throw error
     }

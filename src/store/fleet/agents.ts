@@ -43,6 +43,10 @@ export const fleetAgentStore = (db: Kysely<Tables>, engine: Engine): FleetAgentS
     get: async (id) => found(await all().where('id', '=', id).executeTakeFirst()),
     byName: async (host, name) =>
       found(await live().where('host', '=', host).where('name', '=', name).executeTakeFirst()),
+    lastGone: async (host, name) => {
+      const gone = all().where('host', '=', host).where('name', '=', name).where('state', '=', 'gone')
+      return found(await gone.orderBy('ended_at', 'desc').limit(1).executeTakeFirst())
+    },
     live: async ({ host, codebaseId } = {}) => {
       const ofHost = host === undefined ? live() : live().where('host', '=', host)
       const some = codebaseId === undefined ? ofHost : ofHost.where('codebase_id', '=', codebaseId)

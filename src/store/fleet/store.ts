@@ -91,6 +91,8 @@ export type FleetAgentStore = {
   get(id: string): Promise<FleetAgent | undefined>
   /** Undefined if it is gone. */
   byName(host: string, name: string): Promise<FleetAgent | undefined>
+  /** The last one of this name that is gone. */
+  lastGone(host: string, name: string): Promise<FleetAgent | undefined>
   /** Those that aren't gone, by name. */
   live(filter?: { readonly host?: string; readonly codebaseId?: CodebaseId }): Promise<FleetAgent[]>
   ofItems(ids: readonly number[]): Promise<FleetAgent[]>

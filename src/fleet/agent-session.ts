@@ -1,0 +1,230 @@
+/*
+ * The session of an agent whose program has no terminal of its own. In: the agent, lines of input. Out: one run of the
+ * agent after another, each with the session of the one before. The first prompt is the beacon, each later one a line
+ * that somebody has sent.
+ */
+import type { AgentAnswer, AgentQuestion } from '../agents/question.ts'
+import { readReply } from '../agents/question.ts'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { AppError, toAppError } from '../domain/errors.ts'
+import type { FleetAgent } from '../domain/fleet/agent.ts'
+import { toWork } from '../domain/work.ts'
+import type { RunReporter, RunRequest, RunResult } from '../runs/request.ts'
+import { runAgent } from '../runs/run.ts'
+import { createTurns } from '../runs/turns.ts'
+import { type AgentCaller, presentAgent } from './caller.ts'
+import { FLEET_PLATFORM, type FleetContext } from './context.ts'
+import { done, type Done } from './formulas/done.ts'
+import { itemNumbered } from './items/add.ts'
+import { parkItem } from './items/change.ts'
+import { primeAgent, type Primer } from './prime.ts'
+import { beaconFor } from './sessions/beacon.ts'
+
+export type SessionEvent =
+  | { readonly kind: 'prompt'; readonly text: string }
+  | { readonly kind: 'text' | 'tool'; readonly text: string }
+  | { readonly kind: 'question'; readonly question: AgentQuestion }
+  | { readonly kind: 'answer-unclear' }
+  | { readonly kind: 'ended'; readonly result: RunResult }
+  | { readonly kind: 'failed'; readonly error: AppError }
+  | { readonly kind: 'done'; readonly done: Done }
+  | { readonly kind: 'waiting' }
+
+export type SessionIo = {
+  /** The next message; undefined at the end of the input, or once it is no longer wanted. */
+  readonly next: (unwanted?: AbortSignal) => Promise<string | undefined>
+  readonly show: (event: SessionEvent) => void
+  /** For an agent that runs no commands: what `coppice prime` would have told it. */
+  readonly primed: (primer: Primer) => string
+  readonly signal: AbortSignal
+}
+
+/** Resolves when the input ends, or the agent has finished its item and its session is to end. */
+export const runAgentSession = async (context: FleetContext, caller: AgentCaller, io: SessionIo): Promise<void> => {
+  const { isolation } = context
+  const { agent, codebase, environment } = await subjectOf(context, caller)
+  const item = agent.itemId === undefined ? undefined : await isolation.store.items.get(agent.itemId)
+  const turns = createTurns()
+  const conversation = await conversationOf(context, agent, codebase)
+  // One that can't run `coppice prime` gets its order itself.
+  const order = item && `${item.title}\n\n${item.body}`.trim()
+  let prompt: string | undefined =
+    runsNoCommands(context, agent) && order !== undefined ? order : beaconFor(agent, item, codebase, environment)
+  for (let turn = 1; prompt !== undefined; turn += 1) {
+    io.show({ kind: 'prompt', text: prompt })
+    const request = { prompt, turn, turns, conversation }
+    if (await oneTurn(context, caller, io, request)) return
+    io.show({ kind: 'waiting' })
+    prompt = await io.next()
+  }
+}
+
+type Turn = {
+  readonly prompt: string
+  readonly turn: number
+  readonly turns: RunRequest['turns']
+  readonly conversation: string
+}
+
+/** True if the agent has finished its item: this process is about to be ended. */
+const oneTurn = async (context: FleetContext, caller: AgentCaller, io: SessionIo, turn: Turn): Promise<boolean> => {
+  const { isolation } = context
+  const subject = await subjectOf(context, caller)
+  const needsHelp = runsNoCommands(context, subject.agent)
+  try {
+    const primer = needsHelp ? await primeAgent(context, caller) : undefined
+    const told = primer === undefined || 'why' in primer ? undefined : io.primed(primer)
+    const result = await runAgent(context, requestOf(context, subject, io, { ...turn, context: told }))
+    io.show({ kind: 'ended', result })
+    if (!('record' in result)) return false
+    await isolation.store.transaction(async (store) => {
+      await result.record(store)
+      await store.fleetAgents.update(subject.agent.id, { lastSignAt: isolation.clock() })
+    })
+    if (!needsHelp || subject.agent.itemId === undefined || result.outcome !== 'done') return false
+    const finished = await done(context, { ...caller, signal: io.signal })
+    io.show({ kind: 'done', done: finished })
+    return finished.outcome === 'handed-over' || finished.outcome === 'done'
+  } catch (error) {
+    if (io.signal.aborted) throw error
+    io.show({ kind: 'failed', error: toAppError(error) })
+    return false
+  }
+}
+
+const runsNoCommands = ({ agents }: FleetContext, { program }: FleetAgent): boolean =>
+  agents.get(program)?.runsNoCommands === true
+
+type Subject = {
+  readonly agent: FleetAgent
+  readonly codebase: Codebase
+  readonly environment: IsolatedEnvironment
+}
+
+/** Read anew before each turn: a crew member may have been given an item in another repository. */
+const subjectOf = async ({ isolation }: FleetContext, caller: AgentCaller): Promise<Subject> => {
+  const found = await presentAgent(isolation, caller)
+  if ('why' in found) throw new AppError('not-found', "this isn't the session of an agent")
+  const { agent, codebase } = found
+  const { environmentId } = agent
+  const environment = environmentId === undefined ? undefined : await isolation.store.environments.get(environmentId)
+  if (environment?.status !== 'active') throw new AppError('not-found', `the worktree of ${agent.name} is gone`)
+  return { agent, codebase, environment }
+}
+
+/** Keeps the agent's session and its usage. It has no messages, and holds no environment: the agent does. */
+const conversationOf = async (
+  { isolation: { store, ids, clock } }: FleetContext,
+  agent: FleetAgent,
+  codebase: Codebase,
+): Promise<string> => {
+  const now = clock()
+  const { id } = await store.conversations.ensure({
+    id: ids(),
+    platform: FLEET_PLATFORM,
+    conversationId: agent.id,
+    codebaseId: codebase.id,
+    environmentId: undefined,
+    persistent: false,
+    agent: agent.program,
+    lastActivityAt: now,
+    closedAt: undefined,
+    createdAt: now,
+  })
+  return id
+}
+
+const requestOf = (
+  context: FleetContext,
+  { agent, codebase, environment }: Subject,
+  io: SessionIo,
+  { prompt, turn, turns, conversation, context: told }: Turn & { readonly context: string | undefined },
+): RunRequest => ({
+  id: `agent.${agent.spawn}`,
+  attempt: turn,
+  // Not an interrupted run of the one before: it continues where that ended.
+  isRerun: false,
+  codebase,
+  work: toWork('agent', agent.name),
+  hints: {},
+  prompt,
+  context: told,
+  attachments: [],
+  rules: { access: 'write', allowedTools: [], disallowedTools: [] },
+  needsIsolation: true,
+  agent: agent.program,
+  holder: { kind: 'conversation', id: conversation, name: `the agent ${agent.name}`, environmentId: environment.id },
+  fleetAgent: agent.id,
+  variables: ownVariables(context),
+  reportTo: { platform: FLEET_PLATFORM, conversationId: agent.id, messageId: `${agent.spawn}:${turn}` },
+  reporter: reporterFor(context, agent, io),
+  turns,
+  signal: io.signal,
+})
+
+/** The agent's own commands find their agent and home by these. */
+const ownVariables = ({ isolation: { ownEnvironment = {} } }: FleetContext): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(ownEnvironment).filter(
+      (entry): entry is [string, string] =>
+        entry[1] !== undefined && entry[0].startsWith('COPPICE_') && !HIDDEN.has(entry[0]),
+    ),
+  )
+
+/** The run's own mark takes the place of the session's. */
+const HIDDEN: ReadonlySet<string> = new Set(['COPPICE_RUN', 'COPPICE_DATABASE_URL'])
+
+const reporterFor = (context: FleetContext, agent: FleetAgent, io: SessionIo): RunReporter => ({
+  placed: async () => undefined,
+  busy: async (_environment, wait) => wait(),
+  found: async () => undefined,
+  committed: () => undefined,
+  event: (event) =>
+    io.show(event.type === 'text' ? { kind: 'text', text: event.text } : { kind: 'tool', text: event.line }),
+  ask: () => (question, withdrawn) => answerFrom(context, agent, io, question, withdrawn),
+  began: async () => undefined,
+  left: () => undefined,
+})
+
+/** The item is parked until somebody has answered, so that those who follow it hear of the question. */
+const answerFrom = async (
+  context: FleetContext,
+  agent: FleetAgent,
+  io: SessionIo,
+  question: AgentQuestion,
+  withdrawn?: AbortSignal,
+): Promise<AgentAnswer | undefined> => {
+  io.show({ kind: 'question', question })
+  await park(context, agent, question)
+  for (;;) {
+    const line = await io.next(withdrawn)
+    if (line === undefined) {
+      await unpark(context, agent)
+      return withdrawn?.aborted === true ? undefined : { kind: 'denied' }
+    }
+    const text = line.trim()
+    const reply = question.kind === 'permission' ? { agreed: /^(?:y|yes|allow|ok)$/i.test(text) } : ({ text } as const)
+    const read = readReply(question, reply)
+    if (read.kind === 'answer') {
+      await unpark(context, agent)
+      return read.answer
+    }
+    io.show({ kind: 'answer-unclear' })
+  }
+}
+
+const park = async (context: FleetContext, { itemId, name }: FleetAgent, question: AgentQuestion): Promise<void> => {
+  if (itemId === undefined) return
+  const note = question.kind === 'permission' ? `may it ${question.what}?` : question.question
+  await context.isolation.store.transaction(async (store) => {
+    const item = await itemNumbered(store, itemId)
+    await parkItem(context, store, item, { reason: { kind: 'asked', note }, by: `agent:${name}` })
+  })
+}
+
+const unpark = async ({ isolation: { store, clock } }: FleetContext, { itemId, name }: FleetAgent): Promise<void> => {
+  const item = itemId === undefined ? undefined : await store.items.get(itemId)
+  if (item?.state !== 'parked') return
+  const change = { kind: 'restarted', agent: name, why: 'stopped' } as const
+  await store.items.move(item.id, { from: 'parked', to: 'hooked', change, by: `agent:${name}`, at: clock() })
+}

@@ -1,0 +1,82 @@
+import { toAppError } from '../domain/errors.ts'
+import type { FleetContext } from './context.ts'
+import { keepPools, mayStartAgents, type PoolsKept } from './keep-pools.ts'
+import { recoverFleet } from './recover.ts'
+
+export type KeeperOptions = {
+  /** Lazy: without a fleet, nothing of it is loaded. */
+  readonly fleet: () => Promise<FleetContext>
+  readonly isolation: Pick<FleetContext['isolation'], 'store' | 'host' | 'settings' | 'log'>
+  readonly onRound?: (kept: PoolsKept) => void
+  /** Calls back once; returns a function that cancels it. Must not keep the process alive. */
+  readonly setTimer?: (callback: () => void, afterMs: number) => () => void
+}
+
+/** Keeps the pools while a server runs. */
+export type Keeper = {
+  start(): void
+  /** Something may have changed: look soon. */
+  wake(): void
+  /** Starts no more rounds, and waits for the one that is running. */
+  stop(): Promise<void>
+}
+
+/**
+ * Rounds at intervals while there are agents, or pools that start some by themselves. Otherwise nothing runs until
+ * somebody wakes it.
+ */
+export const createKeeper = (options: KeeperOptions): Keeper => {
+  const { isolation, fleet, onRound, setTimer = unreferencedTimer } = options
+  const { store, host, settings, log } = isolation
+  const stopping = new AbortController()
+  let isWanted = false
+  let running: Promise<void> | undefined
+  let cancelTimer: (() => void) | undefined
+
+  const isNeeded = async (): Promise<boolean> =>
+    mayStartAgents(settings.pools) || (await store.fleetAgents.live({ host })).length > 0
+
+  const round = async (): Promise<void> => {
+    if (!(await isNeeded())) return
+    const context = await fleet()
+    await recoverFleet(context)
+    const kept = await keepPools(context)
+    for (const { pool, why } of kept.problems) log.warn("a pool couldn't be kept as configured", { pool, why })
+    onRound?.(kept)
+  }
+
+  const rounds = async (): Promise<void> => {
+    cancelTimer?.()
+    do {
+      isWanted = false
+      try {
+        await round()
+      } catch (error) {
+        log.error('a round of the fleet failed', { error: toAppError(error).message })
+      }
+    } while (isWanted && !stopping.signal.aborted)
+    running = undefined
+    if (stopping.signal.aborted) return
+    if (await isNeeded().catch(() => true)) cancelTimer = setTimer(wake, settings.patrolSeconds * 1000)
+  }
+
+  const wake = (): void => {
+    isWanted = true
+    if (!stopping.signal.aborted) running ??= rounds()
+  }
+
+  return {
+    start: wake,
+    wake,
+    stop: async () => {
+      stopping.abort()
+      cancelTimer?.()
+      await running
+    },
+  }
+}
+
+const unreferencedTimer = (callback: () => void, afterMs: number): (() => void) => {
+  const timer = setTimeout(callback, afterMs).unref()
+  return () => clearTimeout(timer)
+}

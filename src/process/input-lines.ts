@@ -1,0 +1,64 @@
+import type { Readable } from 'node:stream'
+
+/** Messages typed or sent to us, in order. What arrives together is one message, whatever lines it has. */
+export type InputLines = {
+  /** Waits for the next one; undefined at the end of the input, or once `unwanted` aborts. */
+  next(unwanted?: AbortSignal): Promise<string | undefined>
+  /** Reads no more: the process may end. */
+  close(): void
+}
+
+/** Longer input is nobody's message. */
+const MOST_CHARACTERS = 1_000_000
+/** A terminal hands over a pasted text line by line. */
+const TOGETHER_MS = 50
+
+export const readInput = (input: Readable): InputLines => {
+  const messages: string[] = []
+  let part = ''
+  let ended = false
+  let waiting: (() => void) | undefined
+  const arrived = (): void => waiting?.()
+  input.setEncoding('utf8')
+  const takeLines = (): void => {
+    const end = part.lastIndexOf('\n')
+    if (end < 0) return
+    const message = part.slice(0, end).trim()
+    part = part.slice(end + 1)
+    if (message !== '') messages.push(message)
+    arrived()
+  }
+  let timer: NodeJS.Timeout | undefined
+  input.on('data', (chunk: string) => {
+    part = (part + chunk).slice(-MOST_CHARACTERS)
+    clearTimeout(timer)
+    timer = setTimeout(takeLines, TOGETHER_MS)
+  })
+  const end = (): void => {
+    clearTimeout(timer)
+    part += '\n'
+    takeLines()
+    ended = true
+    arrived()
+  }
+  input.once('end', end)
+  input.once('error', end)
+  return {
+    next: async (unwanted) => {
+      const isOver = (): boolean => ended || unwanted?.aborted === true
+      while (messages.length === 0 && !isOver()) {
+        const { promise, resolve } = Promise.withResolvers<void>()
+        waiting = resolve
+        const stop = (): void => resolve()
+        unwanted?.addEventListener('abort', stop, { once: true })
+        await promise
+        unwanted?.removeEventListener('abort', stop)
+      }
+      return unwanted?.aborted === true ? undefined : messages.shift()
+    },
+    close: () => {
+      clearTimeout(timer)
+      input.destroy()
+    },
+  }
+}

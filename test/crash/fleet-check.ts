@@ -1,0 +1,57 @@
+import { existsSync } from 'node:fs'
+import { mayHaveSession } from '../../src/domain/fleet/agent.ts'
+import { isProvablyDead } from '../../src/fleet/end-session.ts'
+import { agentDirectory } from '../../src/fleet/sessions/places.ts'
+import { liveness } from '../../src/process/identity.ts'
+import { listDirectory } from '../../src/process/files/list-directory.ts'
+import type { FleetWorld } from '../helpers/fleet.ts'
+import { processesAt } from '../helpers/invariants.ts'
+
+/**
+ * G14 and what belongs to it, as sentences: both sides of every hook agree, nothing is half done, a session runs exactly
+ * for those agents that should have one, and nothing of one that is gone is left.
+ */
+export const checkFleet = async (world: FleetWorld): Promise<string[]> => {
+  const { fleet } = world
+  const { store, host, home } = fleet.isolation
+  const problems: string[] = []
+  const agents = await store.fleetAgents.live({ host })
+  const items = await store.items.list({})
+  const sessions = (await Promise.all(fleet.sessions.all().map((kind) => kind.list()))).flat()
+  for (const agent of agents) {
+    const { name, state, itemId, session, environmentId } = agent
+    if (state === 'spawning' || state === 'finishing') problems.push(`${name} is still ${state}`)
+    const item = items.find(({ id }) => id === itemId)
+    if (itemId !== undefined && item?.state !== 'hooked' && item?.state !== 'parked') {
+      problems.push(`${name} has item ${itemId}, which is ${item?.state}`)
+    }
+    const environment = environmentId === undefined ? undefined : await store.environments.get(environmentId)
+    if (environment?.status !== 'active') problems.push(`${name} has no worktree`)
+    const runs = sessions.some((seen) => seen.name === name && !seen.dead)
+    if (mayHaveSession(state) && state !== 'spawning') {
+      if (session === undefined || liveness(session.root) !== 'alive')
+        problems.push(`${name} is ${state}, but doesn't run`)
+      const leases = environmentId === undefined ? [] : await store.leases.ofEnvironments([environmentId])
+      if (!leases.some(({ holder }) => holder.pid === session?.root.pid)) problems.push(`${name} has no lease`)
+    } else if (runs || !(await isProvablyDead(fleet, agent))) problems.push(`${name} is ${state}, but runs`)
+  }
+  for (const item of items) {
+    const hooked = agents.filter(({ itemId }) => itemId === item.id).length
+    if (item.state === 'hooked' ? hooked !== 1 : item.state !== 'parked' && hooked !== 0) {
+      problems.push(`item ${item.id} is ${item.state}, and ${hooked} agents have it`)
+    }
+    const environment = item.environmentId && (await store.environments.get(item.environmentId))
+    if (environment && environment.status !== 'active') problems.push(`item ${item.id} has a worktree that is gone`)
+  }
+  const known = new Set(agents.map(({ name }) => name))
+  for (const { name } of sessions) if (!known.has(name)) problems.push(`a session of ${name}, who is gone`)
+  for (const { name } of await listDirectory(Buffer.from(agentDirectory(home, ''))).catch(() => [])) {
+    if (!known.has(name) && existsSync(agentDirectory(home, name))) problems.push(`files of ${name}, who is gone`)
+  }
+  for (const run of await store.formulaRuns.running()) problems.push(`the formula ${run.formula} is still running`)
+  const atWork = agents.some(({ state }) => mayHaveSession(state))
+  for (const [pid, command] of atWork ? [] : processesAt(world.box.root)) {
+    if (!command.startsWith('tmux ')) problems.push(`process ${pid}: ${command}`)
+  }
+  return problems.map((problem) => `G14: ${problem}`)
+}

@@ -1,0 +1,210 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { builtInSteps } from '../../src/domain/fleet/formula.ts'
+import type { SessionKind } from '../../src/domain/fleet/agent.ts'
+import type { ProviderName } from '../../src/domain/provider-name.ts'
+import { recoverFleet } from '../../src/fleet/recover.ts'
+import { createGithubForge } from '../../src/platforms/github/forge.ts'
+import { createLogger } from '../../src/process/log.ts'
+import { createSecrets } from '../../src/process/redaction/redact.ts'
+import { reconcile } from '../../src/isolation/reconcile.ts'
+import { built } from '../helpers/built.ts'
+import { everyCase } from '../helpers/every-case.ts'
+import { type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
+import { checkInvariants } from '../helpers/invariants.ts'
+import { said } from '../helpers/words.ts'
+import { type GithubDouble, startDouble } from '../platforms/github-double.ts'
+import { checkFleet } from './fleet-check.ts'
+import type { FleetChildOrder } from './fleet-child.ts'
+import { crashPools, fleetOperations, lost, scripted } from './fleet-operations.ts'
+import { type FleetScenario, fleetScenarios } from './fleet-scenarios.ts'
+import { type Inventory, takeInventory } from './inventory.ts'
+import { temporaryOf } from './kill.ts'
+import { failpointsIn } from './source-failpoints.ts'
+
+const timeout = 10 * 60_000
+const root = resolve(import.meta.dirname, '../..')
+const script = resolve(root, 'test/helpers/fleet-worker.sh')
+const exercised = new Set<string>()
+const counts = { kills: 0, lost: 0 }
+
+afterAll(() => console.log(`the fleet under kill -9: ${counts.kills} kills, ${counts.lost} lost`))
+
+type Case = { readonly kind: SessionKind; readonly isolationProvider: ProviderName }
+
+/** `npm test` kills at each failpoint once; `npm run test:every-case` in every scenario, session and kind of environment. */
+const cases: readonly Case[] = everyCase
+  ? (['tmux', 'process'] as const).flatMap((kind) =>
+      (['worktree', 'clone'] as const).map((isolationProvider) => ({ kind, isolationProvider })),
+    )
+  : [{ kind: 'process', isolationProvider: 'worktree' }]
+
+type Scene = { readonly world: FleetWorld; readonly double: GithubDouble | undefined; readonly before: Inventory }
+
+const arranged = async (scenario: FleetScenario, { kind, isolationProvider }: Case): Promise<Scene> => {
+  const double = scenario.forge === true ? await startDouble() : undefined
+  const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
+  const tools = { log, clock: Date.now, secrets: createSecrets() }
+  const world = await makeFleetWorld({
+    remote: true,
+    kind,
+    pools: crashPools,
+    agents: [scripted(script), lost],
+    context: {
+      approve: async () => true,
+      ...(double !== undefined && {
+        forge: createGithubForge({ token: 'ghp_x', apiUrl: double.url }, tools, { timeoutMs: 10_000 }),
+      }),
+    },
+    settings: { isolationProvider },
+    prepare: (repo) => {
+      if (scenario.formula !== undefined) repo.commit('.coppice/formulas/release.yaml', scenario.formula)
+    },
+  })
+  if (double !== undefined) {
+    await world.context.store.codebases.update(world.codebase.id, { github: 'acme/app' })
+    double.branches = () =>
+      world.box.raw(world.box.path('origin.git'), 'for-each-ref', '--format=%(refname:short)', 'refs/heads').split('\n')
+  }
+  await scenario.arrange(world)
+  return { world, double, before: await takeInventory(world) }
+}
+
+const left = async ({ world, double }: Scene): Promise<void> => {
+  await world[Symbol.asyncDispose]()
+  await double?.close()
+}
+
+/** The failpoints of the fleet that the operation passes, in order. */
+const record = async (scenario: FleetScenario, one: Case): Promise<string[]> => {
+  const scene = await arranged(scenario, one)
+  try {
+    const names: string[] = []
+    const { fleet } = scene.world
+    const failpoint = async (name: string): Promise<void> => void names.push(name)
+    await fleetOperations[scenario.operation]({ ...fleet, isolation: { ...fleet.isolation, failpoint } })
+    await hold(scenario, scene, 'unharmed')
+    return [...new Set(names)].filter((name) => ours.has(name))
+  } finally {
+    await left(scene)
+  }
+}
+
+const killedAt = async (scenario: FleetScenario, { kind, isolationProvider }: Case, scene: Scene, at: string) => {
+  const { box } = scene.world
+  mkdirSync(temporaryOf(scene.world), { recursive: true })
+  const order: FleetChildOrder = {
+    root: box.root,
+    operation: scenario.operation,
+    killAt: at,
+    kind,
+    isolationProvider,
+    script,
+    forge: scene.double?.url,
+  }
+  const child = spawn(process.execPath, [built('test/crash/fleet-child.ts'), JSON.stringify(order)], {
+    env: {
+      ...box.env,
+      TMPDIR: temporaryOf(scene.world),
+      GIT_CONFIG_NOSYSTEM: '1',
+      NODE_NO_WARNINGS: '1',
+      COPPICE_TEST_ROOT: root,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  const signal = await new Promise((ended) => child.once('exit', (_code, how) => ended(how)))
+  if (signal !== 'SIGKILL') throw new Error(`it was not killed at ${at}: ${output}`)
+}
+
+/** The next start: what every command of the fleet and every server does first. */
+const recover = async ({ world }: Scene): Promise<string[]> => {
+  const { left: undecided } = await reconcile(world.context, world.codebase)
+  const fleet = await recoverFleet(world.fleet)
+  return [...said(undecided), ...fleet.left.map(({ agent, why }) => `${agent}: ${why}`)]
+}
+
+/** Everything holds once the operation is done; then all sessions end, and nothing is lost or left behind. */
+const hold = async (scenario: FleetScenario, { world, before }: Scene, when: string): Promise<void> => {
+  const problems = await checkFleet(world)
+  const item = await world.item(1)
+  if (item.state !== scenario.endsAs) problems.push(`item 1 is ${item.state} instead of ${scenario.endsAs}`)
+  await fleetOperations.down(world.fleet)
+  problems.push(...(await checkFleet(world)))
+  const { branches } = before
+  const mayKeep = branchesOf(world).filter((branch) => branch.startsWith('agent/'))
+  problems.push(
+    ...(await checkInvariants(world, { before: { ...before, branches }, mayKeep, temporary: temporaryOf(world) })),
+  )
+  counts.lost += problems.filter((problem) => problem.startsWith('G1:')).length
+  if (problems.length > 0) throw new Error(`${when}:\n  ${problems.join('\n  ')}`)
+}
+
+const branchesOf = (world: FleetWorld): string[] =>
+  world.repo.git('for-each-ref', '--format=%(refname:short)', 'refs/heads').split('\n')
+
+/** A sling that was undone has left no branch and no worktree. */
+const checkUndone = async ({ world, before }: Scene): Promise<string[]> => {
+  const item = await world.item(1)
+  if (item.state !== 'open') return []
+  const known = new Set(before.branches)
+  const environments = await world.context.store.environments.live(world.codebase.id)
+  const held = new Set(environments.map(({ branch }) => String(branch)))
+  return branchesOf(world)
+    .filter((branch) => !known.has(`refs/heads/${branch}`) && !held.has(branch))
+    .map((branch) => `G4: stray branch ${branch}`)
+}
+
+const kill = async (scenario: FleetScenario, one: Case, at: string): Promise<void> => {
+  const scene = await arranged(scenario, one)
+  try {
+    await killedAt(scenario, one, scene, at)
+    counts.kills += 1
+    exercised.add(at)
+    expect(await recover(scene), `recovery after ${at}`).toEqual([])
+    const problems = [...(await checkFleet(scene.world)), ...(await checkUndone(scene))]
+    expect(problems, `after a kill at ${at} and recovery`).toEqual([])
+    const rows = async () =>
+      JSON.stringify([
+        await scene.world.context.store.fleetAgents.live(),
+        await scene.world.context.store.items.list({}),
+      ])
+    const once = await rows()
+    expect(await recover(scene)).toEqual([])
+    expect(await rows(), 'a second recovery').toBe(once)
+    await fleetOperations[scenario.operation](scene.world.fleet)
+    await hold(scenario, scene, `after a kill at ${at}, recovery and doing it again`)
+  } finally {
+    await left(scene)
+  }
+}
+
+/** `formula.${name}.begun` stands for every step. */
+const ours = new Set(
+  failpointsIn('of the fleet').flatMap((name) =>
+    name.includes('${name}')
+      ? [...builtInSteps, 'run: test -f login.txt'].map((step) => name.replace('${name}', step))
+      : [name],
+  ),
+)
+
+describe.each(cases)('a process killed at every failpoint ($kind, $isolationProvider)', { timeout }, (one) => {
+  test.each(fleetScenarios.map((scenario) => [scenario.name, scenario] as const))('of %s', async (_name, scenario) => {
+    const problems: string[] = []
+    const names = (await record(scenario, one)).filter((name) => everyCase || !exercised.has(name))
+    for (const name of names) {
+      await kill(scenario, one, name).catch((error: unknown) => {
+        problems.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)
+      })
+    }
+    expect(problems.join('\n\n')).toBe('')
+  })
+})
+
+test('no failpoint of the fleet was left out', () => {
+  expect(ours.size).toBeGreaterThan(40)
+  expect([...ours].filter((name) => !exercised.has(name))).toEqual([])
+})
