@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
 import type { FleetAgent, FleetSession } from '../domain/fleet/agent.ts'
@@ -39,6 +40,7 @@ export const rebuildFleet = async (context: FleetContext, { by }: { readonly by:
   for (const { lost: one, file } of known) {
     const { name } = file.agent
     try {
+      if (!wasMadeFor(one, name)) throw new AppError('not-adoptable', `it wasn't made for an agent called ${name}`)
       const session = await sessionOf(context, running, file)
       const codebase = await codebaseOf(context, one)
       const environment = await recalled(context, codebase, one, { name, by })
@@ -51,6 +53,10 @@ export const rebuildFleet = async (context: FleetContext, { by }: { readonly by:
   }
   return { agents, items, problems }
 }
+
+/** By the name of its directory, which says whom it was made for. The file alone could name anybody. */
+const wasMadeFor = ({ tree: { path } }: LostEnvironment, name: string): boolean =>
+  basename(path).startsWith(`agent-${name}-`)
 
 type Running = { readonly kind: SessionKindRules; readonly seen: SessionSeen }
 

@@ -4,8 +4,10 @@ import { describe, expect, test } from 'vitest'
 import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import { stepName } from '../../src/domain/fleet/formula.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
-import { done, type DoneRequest } from '../../src/fleet/formulas/done.ts'
+import { done, type DoneRequest, finishFormulas } from '../../src/fleet/formulas/done.ts'
+import { readAgentFile } from '../../src/fleet/agent-file.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
+import { treeOf } from '../../src/fleet/tree.ts'
 import { agentDirectory } from '../../src/fleet/sessions/places.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'
@@ -74,6 +76,9 @@ describe('done', () => {
     expect(await world.item(work.item)).toMatchObject({ state: 'in_review', environmentId: work.environment.id })
     expect(existsSync(work.environment.path)).toBe(true)
     expect(world.told.map(({ kind }) => kind)).toEqual(['started', 'queued'])
+    // Without the database, nobody would start with it again.
+    const { gitDir } = await treeOf(world.context, world.codebase, work.environment)
+    expect(readAgentFile({ gitDir })?.item?.state).toBe('in_review')
     const outcome = await world.provider.destroy(work.environment, { trigger: 'merged' })
     expect(outcome).toMatchObject({ outcome: 'refused', reasons: [{ fact: { kind: 'item', id: work.item } }] })
     await isGone(world, work)
@@ -143,6 +148,30 @@ describe('done', () => {
     expect((await world.context.store.fleetAgents.get(work.agent.id))?.state).toBe('working')
     world.box.raw(work.environment.path, 'merge', '-q', '--no-edit', '--allow-unrelated-histories', other)
     expect(await finish(world, work)).toMatchObject({ outcome: 'done' })
+    await isGone(world, work)
+  })
+
+  test.each([
+    ['before', 'formula.validate.effect', 'refused'],
+    ['after', 'formula.intent.done', 'done'],
+  ])('one that died %s the intent is %s', async (_, at, outcome) => {
+    await using world = await makeFleetWorld({ remote: true })
+    const work = await atWork(world)
+    const { context: isolation } = world
+    const failpoint = async (name: string): Promise<void> => {
+      if (name === at) throw new Error('died')
+    }
+    const dying: FleetWorld = { ...world, fleet: { ...world.fleet, isolation: { ...isolation, failpoint } } }
+    await expect(finish(dying, work, { mode: 'land' })).rejects.toThrow('died')
+    expect(await finishFormulas({ ...world.fleet, isolation: { ...isolation, host: 'another' } })).toEqual([])
+    expect(await finishFormulas(world.fleet)).toMatchObject([{ outcome }])
+    const isDone = outcome === 'done'
+    const pushed = world.box.raw(world.box.path('origin.git'), 'branch', '--list', 'agent/*')
+    expect(pushed !== '').toBe(isDone)
+    expect(await world.item(work.item)).toMatchObject({ state: isDone ? 'in_review' : 'hooked' })
+    expect(await finishFormulas(world.fleet)).toEqual([])
+    // The agent decides anew, also how.
+    if (!isDone) expect(await finish(world, work, { mode: 'push' })).toMatchObject({ run: { formula: 'push' } })
     await isGone(world, work)
   })
 

@@ -6,7 +6,7 @@ import type { FormulaRun } from '../../domain/fleet/formula.ts'
 import { type AgentCaller, presentAgent } from '../caller.ts'
 import type { FleetContext } from '../context.ts'
 import { chooseFormula } from './choose.ts'
-import { continueFormula, type FormulaOutcome } from './run-formula.ts'
+import { continueFormula, finishFormula, type FormulaOutcome, isIntended } from './run-formula.ts'
 
 export type DoneRequest = AgentCaller & {
   /** Default: the pool's `done`. */
@@ -26,7 +26,10 @@ export const done = async (context: FleetContext, request: DoneRequest): Promise
   const found = await presentAgent(context.isolation, request)
   if ('why' in found) return { outcome: 'not-started', why: found.why }
   const begun = await context.isolation.store.formulaRuns.runningOf(found.agent.id)
-  const run = begun ?? (await begin(context, found, request))
+  // One that died before its intent was recorded has done nothing: this one may finish in another way.
+  const isLeft =
+    begun !== undefined && !isIntended(begun) && (await finishFormula(context, begun)).outcome === 'refused'
+  const run = begun === undefined || isLeft ? await begin(context, found, request) : begun
   return continueFormula(context, run.id, { signal: request.signal })
 }
 
@@ -61,12 +64,15 @@ const begin = async (
   throw new AppError('busy', 'another `coppice done` of this agent has just ended; run it again')
 }
 
-/** Finishes what dead processes have begun: whoever sees it first does it. */
+/** Finishes what dead processes of this host have begun: whoever sees it first does it. */
 export const finishFormulas = async (context: FleetContext): Promise<readonly FormulaOutcome[]> => {
+  const { store, host } = context.isolation
   const outcomes: FormulaOutcome[] = []
-  for (const run of await context.isolation.store.formulaRuns.running()) {
+  for (const run of await store.formulaRuns.running()) {
+    // Its worktree and its session are on the agent's host.
+    if ((await store.fleetAgents.get(run.agentId))?.host !== host) continue
     try {
-      outcomes.push(await continueFormula(context, run.id))
+      outcomes.push(await finishFormula(context, run))
     } catch (error) {
       context.isolation.log.warn('a formula could not be finished', { formula: run.formula, error })
     }

@@ -32,7 +32,8 @@ export const continueFormula = async (
   const { store, host, self } = context.isolation
   const run = await store.formulaRuns.get(runId)
   if (run === undefined) throw new AppError('not-found', 'this run of a formula is not recorded')
-  if (run.state !== 'running') return { outcome: 'done', run }
+  if (run.state === 'refused') return { outcome: 'refused', run, step: '', why: [] }
+  if (run.state === 'done') return { outcome: 'done', run }
   const holder = { host, process: self }
   const isOurs = run.holder !== undefined && run.holder.host === host && isSame(run.holder.process, self)
   if (!isOurs && isHeld(context, run)) return { outcome: 'busy', run }
@@ -66,7 +67,10 @@ const executeAll = async (
     const name = stepName(record.step)
     await store.formulaRuns.update(run.id, { steps: withStep(run, at, { state: 'running', at: clock() }) }, clock())
     await failpoint(`formula.${name}.begun`)
-    const result = await execute(context, subject, record)
+    const result = await execute(context, subject, record).catch(async (error: unknown) => {
+      if (!isIntended(run)) await giveBack(context, subject, at, [])
+      throw error
+    })
     await failpoint(`formula.${name}.effect`)
     if (result.state === 'handed-over') return { outcome: 'handed-over', run }
     if (result.state === 'refused') return giveBack(context, subject, at, result.why)
@@ -81,6 +85,23 @@ const executeAll = async (
   }
 }
 
+/**
+ * Whoever executes it has died. Once the intent is recorded the rest is done; before that nothing has happened, and
+ * whether the work is finished is for the agent to say again.
+ */
+export const finishFormula = async (context: FleetContext, run: FormulaRun): Promise<FormulaOutcome> => {
+  if (isIntended(run)) return continueFormula(context, run.id)
+  const { store, host, self, clock } = context.isolation
+  if (isHeld(context, run)) return { outcome: 'busy', run }
+  if (!(await store.formulaRuns.claim(run.id, run.holder, { host, process: self }))) return { outcome: 'busy', run }
+  await store.formulaRuns.update(run.id, { state: 'refused', holder: undefined }, clock())
+  return { outcome: 'refused', run: { ...run, state: 'refused' }, step: '', why: [] }
+}
+
+/** From here on, a death means that the agent was finishing. */
+export const isIntended = ({ steps }: FormulaRun): boolean =>
+  steps.some(({ step, state }) => step === 'intent' && state === 'done')
+
 const execute = async (context: FleetContext, subject: StepSubject, { step }: StepRecord): Promise<StepResult> => {
   try {
     return await stepOf(step)(context, subject)
@@ -92,7 +113,7 @@ const execute = async (context: FleetContext, subject: StepSubject, { step }: St
   }
 }
 
-/** It refused before the item was settled: the agent works on, and may try again. */
+/** It refused or failed before the item was settled: the agent works on, and may try again. */
 const giveBack = async (
   { isolation: { store, clock } }: FleetContext,
   { run, agent }: StepSubject,

@@ -1,8 +1,10 @@
 import { AppError, toAppError } from '../../../domain/errors.ts'
 import type { FormulaRun } from '../../../domain/fleet/formula.ts'
 import { identityWord } from '../../../domain/process-identity.ts'
+import { writeAgentFile } from '../../agent-file.ts'
 import { endSession, forgetFiles } from '../../end-session.ts'
 import type { FleetContext } from '../../context.ts'
+import { treeOf } from '../../tree.ts'
 import type { Step, StepSubject } from '../step.ts'
 
 /**
@@ -27,6 +29,7 @@ export const leave: Step = async (context, subject) => {
     throw new AppError('busy', `couldn't end the session of ${agent.name}: something of it is still running`)
   }
   await isolation.failpoint('leave.session')
+  await noteState(context, subject)
   const detail = await removeEnvironment(context, subject)
   await isolation.failpoint('leave.environment')
   forgetFiles(context, agent.name)
@@ -37,6 +40,16 @@ export const leave: Step = async (context, subject) => {
       await store.fleetAgents.move(agent.id, 'finishing', 'gone', { endedAt: isolation.clock(), session: undefined })
     },
   }
+}
+
+/** In a worktree that waits for a merge: without the database, this says that nobody works on the item any more. */
+const noteState = async (
+  { isolation }: FleetContext,
+  { run, agent, codebase, environment }: StepSubject,
+): Promise<void> => {
+  const item = run.itemId === undefined ? undefined : await isolation.store.items.get(run.itemId)
+  if (environment?.status !== 'active' || item?.state !== 'in_review') return
+  writeAgentFile(await treeOf(isolation, codebase, environment), agent, item)
 }
 
 /** `coppice done`, run by the agent itself. */

@@ -1,0 +1,231 @@
+import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { FleetAgent, FleetSession, SessionKind } from '../../src/domain/fleet/agent.ts'
+import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import { done } from '../../src/fleet/formulas/done.ts'
+import { fleetDown } from '../../src/fleet/down.ts'
+import { parkByHand } from '../../src/fleet/items/close.ts'
+import { sling } from '../../src/fleet/sling/sling.ts'
+import { fleetUp } from '../../src/fleet/up.ts'
+import { createEnvironments } from '../../src/isolation/environments.ts'
+import { liveness } from '../../src/process/identity.ts'
+import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'
+import { openCopiedStore } from '../helpers/store.ts'
+
+const by = 'cli'
+
+type AtWork = { readonly agent: FleetAgent; readonly environment: IsolatedEnvironment; readonly item: number }
+
+const atWork = async (world: FleetWorld, change: { readonly pool?: string; readonly commit?: boolean } = {}) => {
+  const { id } = await world.addItem('Fix login')
+  const result = await sling(world.fleet, { item: id, by, pool: change.pool })
+  if (result.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(result)}`)
+  const work: AtWork = { agent: result.agent, environment: result.environment, item: id }
+  if (change.commit === true) commitIn(world, work)
+  return work
+}
+
+const commitIn = ({ box }: FleetWorld, { environment: { path } }: AtWork): void => {
+  writeFileSync(join(path, 'login.txt'), 'fixed\n')
+  box.raw(path, 'add', 'login.txt')
+  box.raw(path, 'commit', '-qm', 'Fix the login')
+}
+
+const rootOf = (session: FleetSession | undefined) => session?.root ?? { pid: 0, startTime: '' }
+const named = (agents: readonly { readonly name: string }[]): string[] => agents.map(({ name }) => name)
+const now = async ({ fleet: { isolation } }: FleetWorld, { agent }: AtWork): Promise<FleetAgent> =>
+  (await isolation.store.fleetAgents.get(agent.id)) ?? expect.unreachable(`${agent.name} is forgotten`)
+
+describe('down and up', () => {
+  test('keep worktrees, files and hooks; every agent continues where it was', async () => {
+    await using world = await makeFleetWorld({ pools: [{}] })
+    const [first, second] = [await atWork(world, { commit: true }), await atWork(world)]
+    writeFileSync(join(second.environment.path, 'half.txt'), 'half\n')
+    const down = await fleetDown(world.fleet, { by, graceMs: 0 })
+    expect(named(down.stopped).toSorted()).toEqual(['alder', 'beech'])
+    expect(down).toMatchObject({ removed: [], kept: [], problems: [] })
+    for (const work of [first, second]) {
+      expect(liveness(rootOf(work.agent.session))).toBe('dead')
+      expect(await now(world, work)).toMatchObject({ state: 'stopped', itemId: work.item, session: undefined })
+    }
+    expect(await sling(world.fleet, { item: first.item, by })).toMatchObject({ why: { kind: 'fleet-down' } })
+    await assertHooksAgree(world)
+    const up = await fleetUp(world.fleet, { by })
+    expect(up).toMatchObject({ running: [], released: [], kept: [], ended: [], problems: [] })
+    expect(named(up.started).toSorted()).toEqual(['alder', 'beech'])
+    for (const work of [first, second]) {
+      const agent = await now(world, work)
+      expect(agent).toMatchObject({ state: 'working', environmentId: work.environment.id, itemId: work.item })
+      expect(liveness(rootOf(agent.session))).toBe('alive')
+      // A command of the earlier life is refused.
+      expect(agent.spawn).not.toBe(work.agent.spawn)
+      expect(await done(world.fleet, { agent: agent.name, spawn: work.agent.spawn })).toMatchObject({
+        why: { kind: 'other-life' },
+      })
+    }
+    expect(existsSync(join(second.environment.path, 'half.txt'))).toBe(true)
+    expect(world.told.map(({ kind }) => kind)).toEqual(['started', 'started', 'restarted', 'restarted'])
+    expect(await fleetUp(world.fleet, { by })).toMatchObject({ started: [], problems: [] })
+    await assertHooksAgree(world)
+  })
+
+  test('one agent by name stops and starts; the others and the fleet stay', async () => {
+    await using world = await makeFleetWorld({})
+    const [first, second] = [await atWork(world), await atWork(world)]
+    expect(named((await fleetDown(world.fleet, { by, only: ['alder'], graceMs: 0 })).stopped)).toEqual(['alder'])
+    expect((await now(world, second)).state).toBe('working')
+    expect(await sling(world.fleet, { item: first.item, by })).toMatchObject({ outcome: 'started' })
+    expect((await now(world, first)).state).toBe('working')
+  })
+
+  test('pools stop before those that they depend on, and the crew last', async () => {
+    await using world = await makeFleetWorld({
+      pools: [
+        { name: 'builders' },
+        { name: 'testers', dependsOn: ['builders'] },
+        { name: 'leads', dependsOn: ['testers'] },
+      ],
+    })
+    const works = [
+      await atWork(world, { pool: 'builders' }),
+      await atWork(world, { pool: 'testers' }),
+      await atWork(world, { pool: 'leads' }),
+    ]
+    const stopped: string[] = []
+    const failpoint = async (name: string): Promise<void> => {
+      if (name !== 'session.ended') return
+      for (const { agent } of works) {
+        const pool = agent.pool ?? ''
+        if (liveness(rootOf(agent.session)) === 'dead' && !stopped.includes(pool)) stopped.push(pool)
+      }
+    }
+    await fleetDown({ ...world.fleet, isolation: { ...world.context, failpoint } }, { by, graceMs: 0 })
+    expect(stopped).toEqual(['leads', 'testers', 'builders'])
+  })
+
+  test('down --clean removes what loses nothing, and says what it kept and why', async () => {
+    await using world = await makeFleetWorld({ remote: true, pools: [{ names: ['alder', 'beech', 'cedar', 'fir'] }] })
+    const untouched = await atWork(world)
+    const committed = await atWork(world, { commit: true })
+    const dirty = await atWork(world)
+    const parked = await atWork(world)
+    writeFileSync(join(dirty.environment.path, 'half.txt'), 'half\n')
+    await parkByHand(world.fleet, parked.item, { note: 'Which API?', by })
+    const { removed, kept, problems } = await fleetDown(world.fleet, { by, clean: true, graceMs: 0 })
+    expect(problems).toEqual([])
+    expect(named(removed)).toEqual(['alder'])
+    const reasons = kept.map(({ agent, reasons: why }) => [agent.name, why.map(({ gate }) => gate)])
+    expect(reasons).toEqual([
+      ['beech', ['nobody-elses']],
+      ['cedar', ['nothing-uncommitted']],
+      ['fir', ['nobody-elses']],
+    ])
+    expect(existsSync(untouched.environment.path)).toBe(false)
+    expect(await world.item(untouched.item)).toMatchObject({ state: 'open', environmentId: undefined })
+    for (const { environment, item } of [committed, dirty, parked]) {
+      expect(existsSync(environment.path)).toBe(true)
+      expect(['hooked', 'parked']).toContain((await world.item(item)).state)
+    }
+    await assertHooksAgree(world)
+    // The name is free again, and the item can be slung again.
+    await fleetUp(world.fleet, { by })
+    expect(await sling(world.fleet, { item: untouched.item, by })).toMatchObject({ agent: { name: 'alder' } })
+    await assertHooksAgree(world)
+  })
+
+  test('a session of nobody is ended once it isn’t young, and only then', async () => {
+    await using world = await makeFleetWorld({})
+    const work = await atWork(world)
+    const { store } = world.context
+    await store.fleetAgents.move(work.agent.id, 'working', 'crashed')
+    await store.transaction(async (inside) => {
+      await inside.fleetAgents.move(work.agent.id, 'crashed', 'gone', { itemId: undefined })
+    })
+    const later = { ...world.fleet, isolation: { ...world.context, clock: () => Date.now() + 61_000 } }
+    expect((await fleetUp(world.fleet, { by })).ended).toEqual([])
+    expect(liveness(rootOf(work.agent.session))).toBe('alive')
+    expect((await fleetUp(later, { by })).ended).toEqual(['alder'])
+    expect(liveness(rootOf(work.agent.session))).toBe('dead')
+    expect(existsSync(work.environment.path)).toBe(true)
+  })
+})
+
+/** The same home and worktrees, with a database that knows nothing. */
+const withoutDatabase = async (world: FleetWorld): Promise<FleetWorld> => {
+  const store = await openCopiedStore(join(world.context.home, 'new.db'))
+  onTestFinished(() => store.close())
+  // Rows of ours may be in memory; a new process has none.
+  const context = { ...world.context, store, repoConfigs: new Map() }
+  const environments = createEnvironments(context)
+  const fleet = { ...world.fleet, isolation: context, environments: async () => environments }
+  return { ...world, context, fleet, item: async (id) => (await store.items.get(id)) ?? expect.unreachable() }
+}
+
+describe.each<FleetWorldOptions & { readonly kind: SessionKind }>([
+  { kind: 'tmux', settings: { isolationProvider: 'worktree' } },
+  { kind: 'process', settings: { isolationProvider: 'clone' } },
+])('after the database was lost (sessions: $kind, $settings.isolationProvider)', (options) => {
+  test('up finds agents, items, hooks and sessions again, and each continues', async () => {
+    await using world = await makeFleetWorld({ ...options, remote: true })
+    const running = await atWork(world, { commit: true })
+    const stopped = await atWork(world)
+    writeFileSync(join(stopped.environment.path, 'half.txt'), 'half\n')
+    await fleetDown(world.fleet, { by, only: [stopped.agent.name], graceMs: 0 })
+    const inReview = await atWork(world, { commit: true })
+    await done(world.fleet, { agent: inReview.agent.name, spawn: inReview.agent.spawn, mode: 'land' })
+    const later = await withoutDatabase(world)
+    const up = await fleetUp(later.fleet, { by })
+    expect(up.problems).toEqual([])
+    expect(up.rebuilt).toMatchObject({ items: [1, 2, 3], agents: [running.agent.name, stopped.agent.name] })
+    expect(named(up.running)).toEqual([running.agent.name])
+    expect(named(up.started)).toEqual([stopped.agent.name])
+    expect(liveness(rootOf(running.agent.session))).toBe('alive')
+    expect(await now(later, running)).toMatchObject({ state: 'working', itemId: 1, spawn: running.agent.spawn })
+    expect(await now(later, stopped)).toMatchObject({ state: 'working', itemId: 2 })
+    for (const [work, state] of [
+      [running, 'hooked'],
+      [stopped, 'hooked'],
+      [inReview, 'in_review'],
+    ] as const) {
+      expect(await later.item(work.item)).toMatchObject({ state, title: 'Fix login' })
+      expect(existsSync(work.environment.path)).toBe(true)
+    }
+    expect(existsSync(join(stopped.environment.path, 'half.txt'))).toBe(true)
+    await assertHooksAgree(later)
+    // Its own life goes on, and new items get new numbers.
+    const { outcome } = await done(later.fleet, { agent: 'alder', spawn: running.agent.spawn, mode: 'push' })
+    expect(outcome).toBe('done')
+    const added = await later.context.store.items.insert({
+      codebaseId: (await later.item(2)).codebaseId,
+      title: 'next',
+      body: '',
+      priority: 2,
+      after: [],
+      source: undefined,
+      createdBy: by,
+      createdAt: 1,
+    })
+    expect(added?.id).toBe(4)
+    expect(await fleetUp(later.fleet, { by })).toMatchObject({ rebuilt: { agents: [], items: [] }, started: [] })
+    await fleetDown(later.fleet, { by, graceMs: 0 })
+    await assertHooksAgree(later)
+  })
+})
+
+test('an agent that gives itself out as another one is not rebuilt, and the other one is', async () => {
+  await using world = await makeFleetWorld({})
+  const [liar, honest] = [await atWork(world), await atWork(world)]
+  await fleetDown(world.fleet, { by, graceMs: 0 })
+  const file = ({ environment }: AtWork): string =>
+    join(world.box.raw(environment.path, 'rev-parse', '--absolute-git-dir'), 'coppice-agent.json')
+  copyFileSync(file(honest), file(liar))
+  const later = await withoutDatabase(world)
+  const { rebuilt, started, problems } = await fleetUp(later.fleet, { by })
+  expect(rebuilt).toMatchObject({ agents: [honest.agent.name], items: [honest.item] })
+  expect(named(started)).toEqual([honest.agent.name])
+  expect(await now(later, honest)).toMatchObject({ id: honest.agent.id })
+  expect(problems).toMatchObject([{ agent: honest.agent.name, why: expect.stringContaining(liar.environment.path) }])
+  expect(existsSync(liar.environment.path)).toBe(true)
+  await fleetDown(later.fleet, { by, graceMs: 0 })
+})
