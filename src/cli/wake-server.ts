@@ -17,17 +17,27 @@ export const wakeServer = async (
   command: string,
 ): Promise<void> => {
   try {
-    const server = runningServer(home)
-    if (server === undefined) return
+    if (runningServer(home) === undefined) return
     if (!changesFleet.test(command) && (await store.outbox.counts()).waiting === 0) return
-    const token = readToken(home)?.token
-    if (token === undefined) return
-    await fetch(new URL('/api/wake', server.url), {
+    await askServerToLook(home)
+  } catch {
+    // The next tick finds it.
+  }
+}
+
+/** False if no server of this home answers. */
+export const askServerToLook = async (home: string): Promise<boolean> => {
+  const server = runningServer(home)
+  const token = readToken(home)?.token
+  if (server === undefined || token === undefined) return false
+  try {
+    const { ok } = await fetch(new URL('/api/wake', server.url), {
       method: 'POST',
       headers: { authorization: `Bearer ${token}` },
       signal: AbortSignal.timeout(PATIENCE_MS),
     })
+    return ok
   } catch {
-    // The next tick finds it.
+    return false
   }
 }

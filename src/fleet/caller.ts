@@ -14,6 +14,12 @@ export const callerIn = (env: Readonly<Record<string, string | undefined>> = {})
   spawn: env['COPPICE_SPAWN'],
 })
 
+/** Are we a command that the agent runs in its session? */
+export const isInside = (
+  { ownEnvironment = {} }: Pick<FleetContext['isolation'], 'ownEnvironment'>,
+  { spawn }: Pick<FleetAgent, 'spawn'>,
+): boolean => callerIn(ownEnvironment).spawn === spawn
+
 /** The agent itself, in its present life. */
 export const presentAgent = async (
   { store, host }: Pick<FleetContext['isolation'], 'store' | 'host'>,

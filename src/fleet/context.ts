@@ -13,6 +13,10 @@ export type FleetContext = Pick<RunsContext, 'isolation' | 'environments' | 'age
    * they hear of it exactly if it happened.
    */
   readonly tell: (store: Store, event: ItemEvent) => Promise<void>
+  /** The formula runs that this process executes now. */
+  readonly executing: Set<string>
+  /** Tells this home's server to look at the fleet. False if there is none, or we are it. */
+  readonly wakeServer: () => Promise<boolean>
   /** Starts an internal command in a process that outlives us and belongs to no session. */
   readonly inBackground: (words: readonly string[]) => Promise<void>
 }

@@ -1,6 +1,8 @@
 import { toAppError } from '../domain/errors.ts'
 import type { FleetContext } from './context.ts'
 import { keepPools, mayStartAgents, type PoolsKept } from './keep-pools.ts'
+import { abandonedFormulas } from './formulas/done.ts'
+import { finishFormula } from './formulas/run-formula.ts'
 import { recoverFleet } from './recover.ts'
 
 export type KeeperOptions = {
@@ -29,6 +31,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
   const { isolation, fleet, onRound, setTimer = unreferencedTimer } = options
   const { store, host, settings, log } = isolation
   const stopping = new AbortController()
+  const formulas = new Map<string, Promise<void>>()
   let isWanted = false
   let running: Promise<void> | undefined
   let cancelTimer: (() => void) | undefined
@@ -39,10 +42,26 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
   const round = async (): Promise<void> => {
     if (!(await isNeeded())) return
     const context = await fleet()
-    await recoverFleet(context)
+    await startFormulas(context)
+    await recoverFleet(context, { withFormulas: false })
     const kept = await keepPools(context)
     for (const { pool, why } of kept.problems) log.warn("a pool couldn't be kept as configured", { pool, why })
     onRound?.(kept)
+  }
+
+  /** Each beside the rounds: a repository's own steps may take long. */
+  const startFormulas = async (context: FleetContext): Promise<void> => {
+    for (const run of await abandonedFormulas(context)) {
+      if (formulas.has(run.id)) continue
+      const finished = finishFormula(context, run, { signal: stopping.signal })
+        .then(() => undefined)
+        .catch((error: unknown) => {
+          if (stopping.signal.aborted) return
+          log.warn('a formula could not be finished', { formula: run.formula, error: toAppError(error).message })
+        })
+        .finally(() => formulas.delete(run.id))
+      formulas.set(run.id, finished)
+    }
   }
 
   const rounds = async (): Promise<void> => {
@@ -72,6 +91,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
       stopping.abort()
       cancelTimer?.()
       await running
+      await Promise.all(formulas.values())
     },
   }
 }

@@ -5,16 +5,19 @@ import { AppError } from '../domain/errors.ts'
 import type { FleetAgent, SessionKind } from '../domain/fleet/agent.ts'
 import type { PoolSettings } from '../domain/fleet/pool.ts'
 import type { FleetContext } from './context.ts'
+import { assertDatabaseInConfig } from './sessions/database.ts'
 
 /** What an agent of a pool with `command` runs. */
 export const COMMAND_LINE = 'command line'
 
-/** The program of a new agent, by name. Throws if it isn't installed: nothing has been made yet. */
+/** The program of a new agent, by name. Throws if it isn't installed or couldn't work: nothing has been made yet. */
 export const programFor = async (
-  { agents, isolation: { settings } }: Pick<FleetContext, 'agents' | 'isolation'>,
+  { agents, isolation }: Pick<FleetContext, 'agents' | 'isolation'>,
   { agent: wanted, command }: Pick<PoolSettings, 'agent' | 'command'>,
   codebase: Pick<Codebase, 'defaultAgent'>,
 ): Promise<string> => {
+  const { settings } = isolation
+  assertDatabaseInConfig(isolation)
   if (command !== undefined) return COMMAND_LINE
   const { agent } = await chooseAgent({ agents, wanted, codebaseDefault: codebase.defaultAgent, settings })
   const found = await agent.availability()

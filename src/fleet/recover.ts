@@ -29,13 +29,16 @@ export type RecoveredFleet = {
  * Finishes or undoes what dead processes of ours have begun: starts, assignments, formulas. Leaves alone whatever a
  * living one is doing. Doing it twice is the same as once.
  */
-export const recoverFleet = async (context: FleetContext): Promise<RecoveredFleet> => {
+export const recoverFleet = async (
+  context: FleetContext,
+  { withFormulas = true }: { readonly withFormulas?: boolean } = {},
+): Promise<RecoveredFleet> => {
   const { store, host } = context.isolation
   const settled: string[] = []
   const left: { agent: string; why: string }[] = []
   const { state: fleet } = await store.fleetControl.get(host)
   // Before anything is judged by what a formula would still change.
-  await finishFormulas(context)
+  if (withFormulas) await finishFormulas(context)
   for (const agent of await store.fleetAgents.live({ host })) {
     try {
       if (await settle(context, agent, { isDown: fleet === 'down' })) settled.push(agent.name)

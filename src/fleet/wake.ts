@@ -4,6 +4,7 @@ import { AppError } from '../domain/errors.ts'
 import type { Item } from '../domain/fleet/item.ts'
 import type { FleetContext } from './context.ts'
 import { endSession } from './end-session.ts'
+import { assertDatabaseInConfig } from './sessions/database.ts'
 import { whyNotUp } from './sling/hook.ts'
 import { startSession } from './start-session.ts'
 
@@ -33,6 +34,7 @@ export const wakeAgent = async (
 ): Promise<Awake> => {
   const { isolation } = context
   const { store, clock, ids, self, settings, failpoint } = isolation
+  assertDatabaseInConfig(isolation)
   const asleep = agent.state
   if (asleep !== 'stopped' && asleep !== 'crashed') {
     throw new AppError('busy', `${agent.name} is ${agent.state}`)

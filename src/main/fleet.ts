@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createAgents } from '../agents/registry.ts'
+import { askServerToLook } from '../cli/wake-server.ts'
 import type { Workplace } from '../commands/command.ts'
 import { createTellFollowers } from '../conversations/fleet-notices.ts'
 import type { FleetContext } from '../fleet/context.ts'
@@ -26,6 +27,8 @@ export const createFleet = (
     cgroup: writableCgroup(),
     sessions: createSessions({ home, clock, log, env: ownEnvironment }, settings.fleetSession),
     installation,
+    executing: new Set(),
+    wakeServer: () => askServerToLook(home),
     tell: createTellFollowers({ isolation, redact: secrets.redact, platforms }),
     inBackground: async (words) => {
       const args = [...installation.slice(1), '--home', home, 'internal', ...words]

@@ -81,6 +81,7 @@ const run = async (
     ...(await workplace.fleet()),
     isolation: nonInteractive,
     environments,
+    wakeServer: async () => false,
   })
   const keeper = createKeeper({ fleet, isolation: nonInteractive })
   const { token, file: tokenFile, created } = ensureToken(context.home)

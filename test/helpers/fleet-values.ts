@@ -56,6 +56,7 @@ export const aRun = (id: string, agentId: string, change: Partial<FormulaRun> = 
   itemId: undefined,
   formula: 'push',
   steps: [{ step: 'validate', state: 'pending' }],
+  waiter: undefined,
   state: 'running',
   branch: 'agent/alder-1',
   sha: undefined,

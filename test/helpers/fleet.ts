@@ -62,6 +62,8 @@ export const fleetIn = (
     cgroup: undefined,
     sessions: createSessions({ home, clock, log, env }, settings.fleetSession),
     installation,
+    executing: new Set(),
+    wakeServer: async () => false,
     tell: async () => undefined,
     inBackground: async () => undefined,
   }

@@ -102,6 +102,8 @@ const doneText = (done: Done, view: View): string => {
     case 'handed-over':
       return 'Finished: this session ends now.\n'
     case 'busy':
+    case 'intended':
+    case 'waited-for':
       return 'It is being finished already.\n'
     case 'not-started':
       return `${refusalLines("Can't finish", [explainDone(done.why, view)], view)}\n`

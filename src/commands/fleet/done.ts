@@ -29,6 +29,8 @@ const toText = (result: Done, view: View): string => {
         view,
       )
     case 'busy':
+    case 'intended':
+    case 'waited-for':
       return 'Another `coppice done` of this agent is running.'
     case 'done':
     case 'handed-over': {

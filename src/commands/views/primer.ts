@@ -1,4 +1,5 @@
 import type { Item } from '../../domain/fleet/item.ts'
+import { fillPrompt } from '../../domain/fleet/prompt.ts'
 import type { Attempt, Primer } from '../../fleet/prime.ts'
 import { agentJson } from './agents.ts'
 import { describeParkReason, describeUnhook, itemJson, stateWord } from './items.ts'
@@ -74,10 +75,9 @@ const whatFormulaDoes = (formula: string): string => {
   }
 }
 
-/** Placeholders were checked when the configuration was read. */
 const rendered = (template: string, primer: Primer): string => {
   const { agent, item, environment, codebase } = primer
-  const values: Readonly<Record<string, string>> = {
+  return fillPrompt(template, {
     'item.id': String(item?.id ?? ''),
     'item.title': item?.title ?? '',
     'item.body': item?.body ?? '',
@@ -86,9 +86,7 @@ const rendered = (template: string, primer: Primer): string => {
     codebase: codebase.name,
     directory: environment?.path ?? '',
     finish: finishLines(primer).join('\n'),
-  }
-  // Once: an item's text with braces in it stays as it is.
-  return template.replaceAll(/\{\{\s*([a-z.]+)\s*\}\}/g, (whole, name: string) => values[name] ?? whole)
+  })
 }
 
 export const primerJson = ({

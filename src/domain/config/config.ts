@@ -63,7 +63,9 @@ const homeKeys = (): KnownKeys => ({
 
 /** An empty variable counts as unset: `WORKTREE_BASE= coppice …`. */
 const fromVariable = (setting: Setting<unknown>, env: Env): unknown => {
-  const text = setting.variable === undefined ? undefined : env[setting.variable]?.trim()
+  // There it is the name of the agent whose session it is.
+  const isTaken = setting.variable === 'COPPICE_AGENT' && env['COPPICE_SPAWN'] !== undefined
+  const text = setting.variable === undefined || isTaken ? undefined : env[setting.variable]?.trim()
   if (setting.variable === undefined || text === undefined || text === '') return undefined
   return rule.validated(setting.rule, setting.rule.fromText?.(text) ?? text, setting.variable)
 }

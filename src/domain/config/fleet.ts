@@ -1,6 +1,7 @@
 import { agentNameProblem, sessionKinds } from '../fleet/agent.ts'
 import { themeNames, themes } from '../fleet/names.ts'
 import { type PoolSettings, stopOrder, wakeModes } from '../fleet/pool.ts'
+import { promptPlaceholders, unknownPlaceholders } from '../fleet/prompt.ts'
 import { providerNames } from '../provider-name.ts'
 import type { MapKeys } from './file.ts'
 import * as rule from './rules.ts'
@@ -20,6 +21,14 @@ const agentNames: Rule<readonly string[]> = {
     if (!Array.isArray(value) || value.length === 0 || value.length > 1_000) return undefined
     const names = value.filter((name) => typeof name === 'string' && agentNameProblem(name) === undefined)
     return names.length === value.length ? [...new Set(names as string[])] : undefined
+  },
+}
+
+const promptTemplate: Rule<string> = {
+  expected: `text of at most 20,000 characters; the placeholders are ${promptPlaceholders.map((name) => `{{${name}}}`).join(', ')}`,
+  read: (value) => {
+    const text = rule.template.read(value)
+    return text !== undefined && unknownPlaceholders(text).length === 0 ? text : undefined
   },
 }
 
@@ -79,7 +88,7 @@ export const poolTable: {
   },
   prompt: {
     default: undefined,
-    rule: rule.template,
+    rule: promptTemplate,
     about:
       'A template for what `coppice prime` prints, such as `Work on {{item.title}} in {{branch}}.` It can use `{{item.id}}`, `{{item.title}}`, `{{item.body}}`, `{{agent}}`, `{{branch}}`, `{{codebase}}`, `{{directory}}` and `{{finish}}`.',
   },

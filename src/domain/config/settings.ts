@@ -99,6 +99,7 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
   isolationProvider: {
     default: 'worktree',
     key: 'isolation.provider',
+    variable: 'COPPICE_ISOLATION',
     rule: rule.oneOf(providerNames),
     about:
       'What a new environment is: `worktree`, a linked worktree that shares the git directory of your repository, or `clone`, a clone with its own refs, configuration and hooks, so git commands run in it never change your repository.',

@@ -1,5 +1,6 @@
 import type { ProcessIdentity } from '../process-identity.ts'
 import type { Sha } from '../names.ts'
+import type { DoneRefusal } from './done-refusal.ts'
 
 /** The steps that a formula can be made of. A repository's formula may also have `run: <command>`. */
 export const builtInSteps = [
@@ -40,6 +41,8 @@ export type StepRecord = {
   readonly at?: number
   /** Why it was skipped or failed. */
   readonly detail?: string
+  /** What the agent has to do first, if it refused. */
+  readonly why?: readonly DoneRefusal[]
 }
 
 export const stepName = (step: FormulaStep): string => (typeof step === 'string' ? step : `run: ${step.run}`)
@@ -62,9 +65,15 @@ export type FormulaRun = {
   readonly close: boolean
   /** Who executes it now. Of a dead one, anybody may take over. */
   readonly holder: { readonly host: string; readonly process: ProcessIdentity } | undefined
+  /** The `coppice done` that waits while the server executes it. While it lives, the session isn't ended. */
+  readonly waiter: ProcessIdentity | undefined
   readonly createdAt: number
   readonly updatedAt: number
 }
+
+/** From here on, a death means that the agent was finishing. */
+export const isIntended = ({ steps }: Pick<FormulaRun, 'steps'>): boolean =>
+  steps.some(({ step, state }) => step === 'intent' && state === 'done')
 
 /** The first step that isn't done; undefined if all are. */
 export const nextStep = (steps: readonly StepRecord[]): number | undefined => {

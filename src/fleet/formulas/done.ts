@@ -2,11 +2,12 @@ import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { DoneRefusal } from '../../domain/fleet/done-refusal.ts'
-import type { FormulaRun } from '../../domain/fleet/formula.ts'
-import { type AgentCaller, presentAgent } from '../caller.ts'
+import { type FormulaRun, isIntended } from '../../domain/fleet/formula.ts'
+import { type AgentCaller, isInside, presentAgent } from '../caller.ts'
 import type { FleetContext } from '../context.ts'
+import { finishByServer } from './by-server.ts'
 import { chooseFormula } from './choose.ts'
-import { continueFormula, finishFormula, type FormulaOutcome, isIntended } from './run-formula.ts'
+import { continueFormula, finishFormula, type FormulaOutcome, isHeld } from './run-formula.ts'
 
 export type DoneRequest = AgentCaller & {
   /** Default: the pool's `done`. */
@@ -30,7 +31,10 @@ export const done = async (context: FleetContext, request: DoneRequest): Promise
   const isLeft =
     begun !== undefined && !isIntended(begun) && (await finishFormula(context, begun)).outcome === 'refused'
   const run = begun === undefined || isLeft ? await begin(context, found, request) : begun
-  return continueFormula(context, run.id, { signal: request.signal })
+  const { signal } = request
+  if (!isInside(context.isolation, found.agent)) return continueFormula(context, run.id, { signal })
+  const begunOnly = await continueFormula(context, run.id, { signal, until: 'intended' })
+  return begunOnly.outcome === 'intended' ? finishByServer(context, run.id, signal) : begunOnly
 }
 
 const begin = async (
@@ -55,6 +59,7 @@ const begin = async (
     pullRequest: undefined,
     close: request.close === true,
     holder: { host, process: self },
+    waiter: undefined,
     createdAt: now,
     updatedAt: now,
   }
@@ -64,13 +69,22 @@ const begin = async (
   throw new AppError('busy', 'another `coppice done` of this agent has just ended; run it again')
 }
 
-/** Finishes what dead processes of this host have begun: whoever sees it first does it. */
-export const finishFormulas = async (context: FleetContext): Promise<readonly FormulaOutcome[]> => {
+/** Those that nobody executes. */
+export const abandonedFormulas = async (context: FleetContext): Promise<readonly FormulaRun[]> => {
   const { store, host } = context.isolation
-  const outcomes: FormulaOutcome[] = []
+  const abandoned: FormulaRun[] = []
   for (const run of await store.formulaRuns.running()) {
     // Its worktree and its session are on the agent's host.
-    if ((await store.fleetAgents.get(run.agentId))?.host !== host) continue
+    const isHere = (await store.fleetAgents.get(run.agentId))?.host === host
+    if (isHere && !isHeld(context, run)) abandoned.push(run)
+  }
+  return abandoned
+}
+
+/** Finishes what dead processes of this host have begun: whoever sees it first does it. */
+export const finishFormulas = async (context: FleetContext): Promise<readonly FormulaOutcome[]> => {
+  const outcomes: FormulaOutcome[] = []
+  for (const run of await abandonedFormulas(context)) {
     try {
       outcomes.push(await finishFormula(context, run))
     } catch (error) {

@@ -5,7 +5,7 @@
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { DoneRefusal } from '../../domain/fleet/done-refusal.ts'
-import { type FormulaRun, nextStep, type StepRecord, stepName } from '../../domain/fleet/formula.ts'
+import { type FormulaRun, isIntended, nextStep, type StepRecord, stepName } from '../../domain/fleet/formula.ts'
 import { liveness } from '../../process/identity.ts'
 import { isSame } from '../../process/tree.ts'
 import type { FleetContext } from '../context.ts'
@@ -22,37 +22,94 @@ export type FormulaOutcome =
     }
   /** A living process executes it. */
   | { readonly outcome: 'busy'; readonly run: FormulaRun }
+  /** Its intent is recorded: as far as we were asked to go. */
+  | { readonly outcome: 'intended'; readonly run: FormulaRun }
+  /** Only the session's end is left, and the command that waits for us does that. */
+  | { readonly outcome: 'waited-for'; readonly run: FormulaRun }
+
+export type ContinueOptions = {
+  readonly signal?: AbortSignal | undefined
+  readonly until?: 'intended'
+}
 
 /** Executes what is left of a run. Only one process does at a time; of a dead one, anybody takes over. */
 export const continueFormula = async (
   context: FleetContext,
   runId: string,
-  { signal }: { readonly signal?: AbortSignal | undefined } = {},
+  options: ContinueOptions = {},
 ): Promise<FormulaOutcome> => {
-  const { store, host, self } = context.isolation
-  const run = await store.formulaRuns.get(runId)
-  if (run === undefined) throw new AppError('not-found', 'this run of a formula is not recorded')
-  if (run.state === 'refused') return { outcome: 'refused', run, step: '', why: [] }
+  const run = await runOf(context, runId)
+  if (run.state === 'refused') return refused(run)
   if (run.state === 'done') return { outcome: 'done', run }
-  const holder = { host, process: self }
-  const isOurs = run.holder !== undefined && run.holder.host === host && isSame(run.holder.process, self)
-  if (!isOurs && isHeld(context, run)) return { outcome: 'busy', run }
-  if (!isOurs && !(await store.formulaRuns.claim(run.id, run.holder, holder))) return { outcome: 'busy', run }
+  if (!(await take(context, run))) return { outcome: 'busy', run }
   try {
-    return await executeAll(context, run.id, signal)
+    return await executeAll(context, run.id, options)
   } finally {
     await release(context, run.id)
   }
 }
 
+/**
+ * Whoever executes it has died. Once the intent is recorded the rest is done; before that nothing has happened, and
+ * whether the work is finished is for the agent to say again.
+ */
+export const finishFormula = async (
+  context: FleetContext,
+  run: FormulaRun,
+  options: ContinueOptions = {},
+): Promise<FormulaOutcome> => {
+  if (isIntended(run)) return continueFormula(context, run.id, options)
+  if (!(await take(context, run))) return { outcome: 'busy', run }
+  try {
+    await context.isolation.store.formulaRuns.update(run.id, { state: 'refused' }, context.isolation.clock())
+    return refused({ ...run, state: 'refused' })
+  } finally {
+    await release(context, run.id)
+  }
+}
+
+export const runOf = async ({ isolation: { store } }: FleetContext, id: string): Promise<FormulaRun> => {
+  const run = await store.formulaRuns.get(id)
+  if (run === undefined) throw new AppError('not-found', 'this run of a formula is not recorded')
+  return run
+}
+
+export const refused = (run: FormulaRun): FormulaOutcome => {
+  const failed = run.steps.find(({ state }) => state === 'failed')
+  return { outcome: 'refused', run, step: failed === undefined ? '' : stepName(failed.step), why: failed?.why ?? [] }
+}
+
 /** Unknown counts as alive. */
-const isHeld = ({ isolation: { host } }: FleetContext, { holder }: FormulaRun): boolean =>
+export const isHeld = ({ isolation: { host } }: FleetContext, { holder }: FormulaRun): boolean =>
   holder !== undefined && (holder.host !== host || liveness(holder.process) !== 'dead')
+
+const take = async (context: FleetContext, run: FormulaRun): Promise<boolean> => {
+  const { store, host, self } = context.isolation
+  if (context.executing.has(run.id)) return false
+  // From here on in this process, and with the claim in all others.
+  context.executing.add(run.id)
+  const isOurs = run.holder !== undefined && run.holder.host === host && isSame(run.holder.process, self)
+  const holder = { host, process: self }
+  const taken = isOurs || (!isHeld(context, run) && (await store.formulaRuns.claim(run.id, run.holder, holder)))
+  if (!taken) context.executing.delete(run.id)
+  return taken
+}
+
+const release = async (context: FleetContext, runId: string): Promise<void> => {
+  const { store, clock, self, host } = context.isolation
+  try {
+    const run = await store.formulaRuns.get(runId)
+    const isOurs = run?.holder?.host === host && isSame(run.holder.process, self)
+    if (isOurs) await store.formulaRuns.update(runId, { holder: undefined }, clock())
+  } finally {
+    context.executing.delete(runId)
+  }
+}
 
 const executeAll = async (
   context: FleetContext,
   runId: string,
-  signal: AbortSignal | undefined,
+  { signal, until }: ContinueOptions,
 ): Promise<FormulaOutcome> => {
   const { store, clock, failpoint } = context.isolation
   for (;;) {
@@ -65,10 +122,14 @@ const executeAll = async (
       return { outcome: 'done', run: { ...run, state: 'done' } }
     }
     const name = stepName(record.step)
-    await store.formulaRuns.update(run.id, { steps: withStep(run, at, { state: 'running', at: clock() }) }, clock())
+    if (name === 'leave' && isAwaited(context, run)) return { outcome: 'waited-for', run }
+    const isEnough = until === 'intended' && isIntended(run)
+    const began: StepRecord = { step: record.step, state: isEnough ? 'pending' : 'running', at: clock() }
+    await store.formulaRuns.update(run.id, { steps: withStep(run, at, began) }, clock())
+    if (isEnough) return { outcome: 'intended', run }
     await failpoint(`formula.${name}.begun`)
     const result = await execute(context, subject, record).catch(async (error: unknown) => {
-      if (!isIntended(run)) await giveBack(context, subject, at, [])
+      await noteFailure(context, subject, at, began, error)
       throw error
     })
     await failpoint(`formula.${name}.effect`)
@@ -78,29 +139,16 @@ const executeAll = async (
       const now = clock()
       await result.record?.(inside)
       const { state, detail } = result
-      const steps = withStep(run, at, { state, at: now, ...(detail !== undefined && { detail }) })
+      const steps = withStep(run, at, { step: record.step, state, at: now, ...(detail !== undefined && { detail }) })
       await inside.formulaRuns.update(run.id, { ...result.patch, steps }, now)
     })
     await failpoint(`formula.${name}.done`)
   }
 }
 
-/**
- * Whoever executes it has died. Once the intent is recorded the rest is done; before that nothing has happened, and
- * whether the work is finished is for the agent to say again.
- */
-export const finishFormula = async (context: FleetContext, run: FormulaRun): Promise<FormulaOutcome> => {
-  if (isIntended(run)) return continueFormula(context, run.id)
-  const { store, host, self, clock } = context.isolation
-  if (isHeld(context, run)) return { outcome: 'busy', run }
-  if (!(await store.formulaRuns.claim(run.id, run.holder, { host, process: self }))) return { outcome: 'busy', run }
-  await store.formulaRuns.update(run.id, { state: 'refused', holder: undefined }, clock())
-  return { outcome: 'refused', run: { ...run, state: 'refused' }, step: '', why: [] }
-}
-
-/** From here on, a death means that the agent was finishing. */
-export const isIntended = ({ steps }: FormulaRun): boolean =>
-  steps.some(({ step, state }) => step === 'intent' && state === 'done')
+/** By a living `coppice done` that isn't us. */
+const isAwaited = ({ isolation: { self } }: FleetContext, { waiter }: FormulaRun): boolean =>
+  waiter !== undefined && !isSame(waiter, self) && liveness(waiter) !== 'dead'
 
 const execute = async (context: FleetContext, subject: StepSubject, { step }: StepRecord): Promise<StepResult> => {
   try {
@@ -113,6 +161,23 @@ const execute = async (context: FleetContext, subject: StepSubject, { step }: St
   }
 }
 
+/** Before the intent, it is over: the agent decides anew. After it, the next one who executes it tries again. */
+const noteFailure = async (
+  context: FleetContext,
+  subject: StepSubject,
+  at: number,
+  began: StepRecord,
+  error: unknown,
+): Promise<void> => {
+  const { run, signal } = subject
+  if (!isIntended(run)) return void (await giveBack(context, subject, at, []))
+  // Whoever stopped us knows, and the next one continues.
+  if (signal?.aborted === true) return
+  const { store, clock } = context.isolation
+  const steps = withStep(run, at, { ...began, detail: toAppError(error).message })
+  await store.formulaRuns.update(run.id, { steps }, clock())
+}
+
 /** It refused or failed before the item was settled: the agent works on, and may try again. */
 const giveBack = async (
   { isolation: { store, clock } }: FleetContext,
@@ -120,29 +185,33 @@ const giveBack = async (
   at: number,
   why: readonly DoneRefusal[],
 ): Promise<FormulaOutcome> => {
-  const steps = withStep(run, at, { state: 'failed', at: clock(), detail: why.map(({ kind }) => kind).join(', ') })
+  const steps = withStep(run, at, { state: 'failed', at: clock(), why })
   await store.transaction(async (inside) => {
     await inside.formulaRuns.update(run.id, { state: 'refused', steps }, clock())
-    const current = await inside.fleetAgents.get(agent.id)
+    const current: FleetAgent | undefined = await inside.fleetAgents.get(agent.id)
     if (current?.state === 'finishing') await inside.fleetAgents.move(agent.id, 'finishing', 'working')
   })
-  const step = run.steps[at]?.step
-  const name = step === undefined ? '' : stepName(step)
-  return { outcome: 'refused', run: { ...run, steps, state: 'refused' }, step: name, why }
+  return refused({ ...run, steps, state: 'refused' })
 }
 
+/** With `step`, the record is replaced; without, what it doesn't name stays. */
 const withStep = ({ steps }: FormulaRun, at: number, change: Partial<StepRecord>): readonly StepRecord[] =>
-  steps.map((one, i) => (i === at ? { ...one, ...change } : one))
+  steps.map((one, i) => {
+    if (i !== at) return one
+    const { step, state } = one
+    return change.step === undefined ? { ...one, ...change } : { step, state, ...change }
+  })
 
 const subjectOf = async (
-  { isolation: { store } }: FleetContext,
+  context: FleetContext,
   runId: string,
   signal: AbortSignal | undefined,
 ): Promise<StepSubject> => {
-  const run = await store.formulaRuns.get(runId)
-  const agent = run && (await store.fleetAgents.get(run.agentId))
+  const { store } = context.isolation
+  const run = await runOf(context, runId)
+  const agent = await store.fleetAgents.get(run.agentId)
   const codebase = agent && (await store.codebases.get(agent.codebaseId))
-  if (run === undefined || agent === undefined || codebase === undefined) {
+  if (agent === undefined || codebase === undefined) {
     throw new AppError('not-found', 'the agent of this formula is no longer recorded')
   }
   const item = run.itemId === undefined ? undefined : await store.items.get(run.itemId)
@@ -156,10 +225,4 @@ const environmentOf = async (
 ): Promise<StepSubject['environment']> => {
   const found = environmentId === undefined ? undefined : await store.environments.get(environmentId)
   return found?.status === 'removed' || found?.status === 'released' ? undefined : found
-}
-
-const release = async ({ isolation: { store, clock, self, host } }: FleetContext, runId: string): Promise<void> => {
-  const run = await store.formulaRuns.get(runId)
-  const isOurs = run?.holder?.host === host && isSame(run.holder.process, self)
-  if (isOurs) await store.formulaRuns.update(runId, { holder: undefined }, clock())
 }

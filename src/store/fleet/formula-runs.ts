@@ -55,6 +55,11 @@ const holderColumns = (
   holder_start_time: holder?.process.startTime ?? null,
 })
 
+const waiterColumns = (waiter: FormulaRun['waiter']): Pick<FormulaRunRow, 'waiter_pid' | 'waiter_start_time'> => ({
+  waiter_pid: waiter?.pid ?? null,
+  waiter_start_time: waiter?.startTime ?? null,
+})
+
 const columnsOf = (patch: FormulaRunPatch): Partial<FormulaRunRow> => ({
   ...(patch.steps !== undefined && { steps: toJson(patch.steps) }),
   ...(patch.state !== undefined && { state: patch.state }),
@@ -62,6 +67,7 @@ const columnsOf = (patch: FormulaRunPatch): Partial<FormulaRunRow> => ({
   ...(patch.sha !== undefined && { sha: patch.sha }),
   ...(patch.pullRequest !== undefined && { pull_request: patch.pullRequest }),
   ...('holder' in patch && holderColumns(patch.holder)),
+  ...('waiter' in patch && waiterColumns(patch.waiter)),
 })
 
 const toRow = (run: FormulaRun): FormulaRunRow => ({
@@ -76,6 +82,7 @@ const toRow = (run: FormulaRun): FormulaRunRow => ({
   pull_request: orNull(run.pullRequest),
   close: toFlag(run.close),
   ...holderColumns(run.holder),
+  ...waiterColumns(run.waiter),
   created_at: run.createdAt,
   updated_at: run.updatedAt,
 })
@@ -95,6 +102,10 @@ const fromRow = (row: FormulaRunRow): FormulaRun => ({
     row.holder_host === null || row.holder_pid === null || row.holder_start_time === null
       ? undefined
       : { host: row.holder_host, process: { pid: row.holder_pid, startTime: row.holder_start_time } },
+  waiter:
+    row.waiter_pid === null || row.waiter_start_time === null
+      ? undefined
+      : { pid: row.waiter_pid, startTime: row.waiter_start_time },
   createdAt: row.created_at,
   updatedAt: row.updated_at,
 })

@@ -107,7 +107,9 @@ export type FleetAgentStore = {
   deleteGone(before: number): Promise<number>
 }
 
-export type FormulaRunPatch = Partial<Pick<FormulaRun, 'steps' | 'state' | 'sha' | 'pullRequest' | 'holder' | 'branch'>>
+export type FormulaRunPatch = Partial<
+  Pick<FormulaRun, 'steps' | 'state' | 'sha' | 'pullRequest' | 'holder' | 'waiter' | 'branch'>
+>
 
 export type FormulaRunStore = {
   /** False if the agent has one that is running. */

@@ -75,6 +75,8 @@ export type FormulaRunRow = {
   holder_host: string | null
   holder_pid: number | null
   holder_start_time: string | null
+  waiter_pid: number | null
+  waiter_start_time: string | null
   created_at: number
   updated_at: number
 }

@@ -55,7 +55,7 @@ const statements = (engine: Engine): readonly string[] => [
     id text primary key, agent_id text not null references agents (id) on delete cascade, item_id bigint,
     formula text not null, steps text not null, state text not null, branch text not null, sha text,
     pull_request text, close integer not null, holder_host text, holder_pid bigint, holder_start_time text,
-    created_at bigint not null, updated_at bigint not null,
+    waiter_pid bigint, waiter_start_time text, created_at bigint not null, updated_at bigint not null,
     check (state in ('running', 'done', 'refused')))`,
   `create unique index formula_runs_running on formula_runs (agent_id) where state = 'running'`,
   `create index formula_runs_item on formula_runs (item_id, created_at)`,

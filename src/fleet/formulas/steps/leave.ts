@@ -2,6 +2,7 @@ import { AppError, toAppError } from '../../../domain/errors.ts'
 import type { FormulaRun } from '../../../domain/fleet/formula.ts'
 import { identityWord } from '../../../domain/process-identity.ts'
 import { writeAgentFile } from '../../agent-file.ts'
+import { isInside } from '../../caller.ts'
 import { endSession, forgetFiles } from '../../end-session.ts'
 import type { FleetContext } from '../../context.ts'
 import { treeOf } from '../../tree.ts'
@@ -20,7 +21,7 @@ export const leave: Step = async (context, subject) => {
       record: async (store) => void (await store.fleetAgents.move(agent.id, 'finishing', 'working')),
     }
   }
-  if (isInside(context, subject)) {
+  if (isInside(isolation, agent)) {
     // Whoever ends a session must not be part of it.
     await context.inBackground(['leave', subject.run.id, identityWord(isolation.self)])
     return { state: 'handed-over' }
@@ -51,10 +52,6 @@ const noteState = async (
   if (environment?.status !== 'active' || item?.state !== 'in_review') return
   writeAgentFile(await treeOf(isolation, codebase, environment), agent, item)
 }
-
-/** `coppice done`, run by the agent itself. */
-const isInside = ({ isolation: { ownEnvironment = {} } }: FleetContext, { agent }: StepSubject): boolean =>
-  ownEnvironment['COPPICE_SPAWN'] === agent.spawn
 
 /** Why it stays, if it should have gone. */
 const removeEnvironment = async (

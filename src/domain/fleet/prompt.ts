@@ -1,0 +1,23 @@
+/** What a pool's `prompt` can use. */
+export const promptPlaceholders = [
+  'item.id',
+  'item.title',
+  'item.body',
+  'agent',
+  'branch',
+  'codebase',
+  'directory',
+  'finish',
+] as const
+export type PromptPlaceholder = (typeof promptPlaceholders)[number]
+
+const PLACEHOLDER = /\{\{\s*([a-z.]+)\s*\}\}/gi
+
+const isKnown = (name: string): name is PromptPlaceholder => promptPlaceholders.some((known) => known === name)
+
+export const unknownPlaceholders = (template: string): readonly string[] =>
+  [...template.matchAll(PLACEHOLDER)].flatMap(([, name = '']) => (isKnown(name) ? [] : [name]))
+
+/** Once: an item's text with braces in it stays as it is. */
+export const fillPrompt = (template: string, values: Readonly<Record<PromptPlaceholder, string>>): string =>
+  template.replaceAll(PLACEHOLDER, (whole, name: string) => (isKnown(name) ? values[name] : whole))

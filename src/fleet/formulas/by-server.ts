@@ -1,0 +1,41 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { AppError } from '../../domain/errors.ts'
+import { nextStep, stepName } from '../../domain/fleet/formula.ts'
+import type { FleetContext } from '../context.ts'
+import { continueFormula, type FormulaOutcome, isHeld, refused, runOf } from './run-formula.ts'
+
+/** A server that is busy starting agents may take this long. */
+const TAKEN_WITHIN_MS = 15_000
+
+/**
+ * Lets the server execute what comes after the intent, since it has the logins that an agent's session doesn't get, and
+ * waits for it. The session's end is left to us. Without a server, we do it all.
+ */
+export const finishByServer = async (
+  context: FleetContext,
+  runId: string,
+  signal: AbortSignal | undefined,
+): Promise<FormulaOutcome> => {
+  const { store, self, clock } = context.isolation
+  await store.formulaRuns.update(runId, { waiter: self }, clock())
+  if (!(await context.wakeServer())) return continueFormula(context, runId, { signal })
+  let takenBy = performance.now() + TAKEN_WITHIN_MS
+  for (;;) {
+    const run = await runOf(context, runId)
+    if (run.state === 'refused') return refused(run)
+    if (run.state === 'done') return { outcome: 'done', run }
+    const at = nextStep(run.steps)
+    const next = at === undefined ? undefined : run.steps[at]
+    if (isHeld(context, run)) takenBy = performance.now() + TAKEN_WITHIN_MS
+    else {
+      if (next?.step === 'leave' || performance.now() > takenBy) return continueFormula(context, runId, { signal })
+      if (next?.detail !== undefined) {
+        throw new AppError('program-failed', `the step \`${stepName(next.step)}\` failed: ${next.detail}`, {
+          remedy: 'run `coppice done` again: it continues where it stopped',
+        })
+      }
+    }
+    signal?.throwIfAborted()
+    await delay(50)
+  }
+}
