@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError } from '../../domain/errors.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 import { nextStep, stepName } from '../../domain/fleet/formula.ts'
 import type { FleetContext } from '../context.ts'
 import { continueFormula, type FormulaOutcome, isHeld, refused, runOf } from './run-formula.ts'
@@ -31,7 +32,7 @@ export const finishByServer = async (
       if (next?.step === 'leave' || performance.now() > takenBy) return continueFormula(context, runId, { signal })
       if (next?.detail !== undefined) {
         throw new AppError('program-failed', `the step \`${stepName(next.step)}\` failed: ${next.detail}`, {
-          remedy: 'run `coppice done` again: it continues where it stopped',
+          remedy: remedy`run ${coppice('done')} again: it continues where it stopped`,
         })
       }
     }
