@@ -24,6 +24,7 @@ import { createEnvironments } from './isolation/environments.ts'
 import { providers } from './isolation/providers/registry.ts'
 import { allowedEnvironment } from './process/environment.ts'
 import { selfIdentity } from './process/identity.ts'
+import { createLauncher } from './process/launcher/launcher.ts'
 import { createLogger, type Logger } from './process/log.ts'
 import { readUntrustedTextSync } from './process/files/read-untrusted.ts'
 import { createSecrets } from './process/redaction/redact.ts'
@@ -51,6 +52,11 @@ const progress = createProgress({
   columns: () => process.stderr.columns ?? 80,
   clock,
 })
+
+/** The published program has it beside itself. */
+const launcherScript = fileURLToPath(
+  new URL(import.meta.url.endsWith('.ts') ? 'process/launcher/child.ts' : 'launcher.js', import.meta.url),
+)
 
 const platforms: LoadPlatforms = async () => (await import('./platforms/capabilities.ts')).knownPlatforms
 
@@ -134,7 +140,8 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
   const log = await loggerFor(home, verbose)
   const github = async () => (mentionsGithub(homeText) ? (await platformSettingsOf(home)).github : {})
   const forge = createForge(github, { log, clock, secrets })
-  const git = createGit({ env, home, now: clock, login: forge.login, redact: secrets.redact })
+  const launcher = createLauncher({ script: launcherScript })
+  const git = createGit({ env, home, now: clock, login: forge.login, redact: secrets.redact, launcher })
   const prefetched = prefetchConfig(git, near)
   // Opening the store keeps us busy, so git starts first.
   await nextTurn()

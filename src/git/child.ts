@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
 import type { Readable } from 'node:stream'
-import { hasCode } from '../domain/error-code.ts'
 import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { identifySync } from '../process/identity.ts'
+import { collect } from '../process/collect.ts'
 import { killTree } from '../process/kill.ts'
+import type { Launched, Launcher } from '../process/launcher/launcher.ts'
 
 export type ChildRequest = {
   readonly program: string
@@ -20,6 +21,8 @@ export type ChildRequest = {
   readonly stdin?: string | Buffer | Readable
   readonly signal?: AbortSignal
   readonly killAtOnce?: boolean
+  /** Starts it without stopping for it, if that is possible and worth it. */
+  readonly launcher?: Launcher | undefined
   readonly onStarted: (pid: number) => void
   readonly onEnded: (pid: number) => void
   readonly onSpawn?: (identity: ProcessIdentity) => void
@@ -41,6 +44,42 @@ export type Ended = {
  */
 export const runChild = async (request: ChildRequest): Promise<Ended> => {
   throwIfAborted(request)
+  const launched = launch(request)
+  return launched === undefined ? runOwn(request) : runLaunched(request, launched)
+}
+
+/** Only reads: a child that changes something is in the journal before it does, and what streams needs a pipe to us. */
+const launch = (request: ChildRequest): Launched | undefined => {
+  const { launcher, program, args, cwd, env, stdin, onSpawn, onStdout, onStderr, network } = request
+  if (launcher === undefined || onSpawn !== undefined || network !== undefined) return undefined
+  if (onStdout !== undefined || onStderr !== undefined) return undefined
+  if (stdin !== undefined && typeof stdin !== 'string' && !Buffer.isBuffer(stdin)) return undefined
+  return launcher.launch({ program, args, cwd, env, stdin, stderrLimit: maxStderrBytes })
+}
+
+const runLaunched = async (request: ChildRequest, { started, ended }: Launched): Promise<Ended> => {
+  const stop = stopReason(request)
+  let identity: ProcessIdentity | undefined
+  try {
+    identity = await Promise.race([started, stop.reached])
+    request.onStarted(identity.pid)
+    const { exitCode, signal, stdout, stderr } = await Promise.race([ended, stop.reached])
+    return { exitCode, signal, stdout: asBuffer(stdout), stderr: asBuffer(stderr).toString('utf8') }
+  } catch (error) {
+    // It may be starting just now.
+    const running = identity ?? (await started.catch(() => undefined))
+    if (running === undefined && !stop.isReached()) throw notStarted(request, error)
+    if (running !== undefined) await endProcess(running, request)
+    throw error
+  } finally {
+    stop.clear()
+    if (identity !== undefined) request.onEnded(identity.pid)
+  }
+}
+
+const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer => Buffer.from(buffer, byteOffset, byteLength)
+
+const runOwn = async (request: ChildRequest): Promise<Ended> => {
   const child = startChild(request)
   const exited = exitOf(child, request)
   exited.catch(() => undefined)
@@ -124,37 +163,6 @@ const finished = async (child: ChildProcess, exited: Promise<Exit>, request: Chi
 const lingerMs = 2_000
 const maxStderrBytes = 64 * 1024
 
-type Collecting = {
-  readonly take?: ChildRequest['onStdout'] | undefined
-  readonly watch?: ((chunk: Buffer) => void) | undefined
-  readonly limit?: number
-}
-
-/** Beyond `limit` bytes, drops the middle: the start and the end matter most. */
-const collect = async (stream: Readable | null, { take, watch, limit }: Collecting): Promise<Buffer> => {
-  const chunks: Buffer[] = []
-  let size = 0
-  try {
-    for await (const chunk of (stream ?? []) as AsyncIterable<Buffer>) {
-      watch?.(chunk)
-      if (take) await take(chunk)
-      else chunks.push(chunk)
-      size += chunk.length
-      if (limit === undefined || size < 4 * limit) continue
-      chunks.splice(0, chunks.length, withoutMiddle(Buffer.concat(chunks), limit))
-      size = limit
-    }
-  } catch (error) {
-    // We closed the pipe after the process exited: all its output has been read.
-    if (!hasCode(error, 'ERR_STREAM_PREMATURE_CLOSE')) throw error
-  }
-  const all = Buffer.concat(chunks)
-  return limit === undefined || all.length <= limit ? all : withoutMiddle(all, limit)
-}
-
-const withoutMiddle = (bytes: Buffer, limit: number): Buffer =>
-  Buffer.concat([bytes.subarray(0, limit / 2), Buffer.from('\n'), bytes.subarray(-limit / 2)])
-
 /** Writing fails if the child stops reading early; its exit code says why. */
 const writeStdin = (child: ChildProcess, { stdin }: ChildRequest): void => {
   if (!child.stdin || stdin === undefined) return
@@ -163,14 +171,23 @@ const writeStdin = (child: ChildProcess, { stdin }: ChildRequest): void => {
   else stdin.pipe(child.stdin)
 }
 
-const stopReason = (request: ChildRequest): { reached: Promise<never>; clear: () => void } => {
+type StopReason = {
+  readonly reached: Promise<never>
+  readonly isReached: () => boolean
+  readonly clear: () => void
+}
+
+const stopReason = (request: ChildRequest): StopReason => {
   const { promise: reached, reject } = Promise.withResolvers<never>()
-  reached.catch(() => undefined)
+  let isReached = false
+  reached.catch(() => (isReached = true))
   const timer = setTimeout(() => reject(timedOut(request)), request.timeoutMs)
   const abort = (): void => reject(cancelled(request))
   request.signal?.addEventListener('abort', abort, { once: true })
+  if (request.signal?.aborted === true) abort()
   return {
     reached,
+    isReached: () => isReached,
     clear: () => {
       clearTimeout(timer)
       request.signal?.removeEventListener('abort', abort)

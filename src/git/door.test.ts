@@ -1,9 +1,12 @@
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { openLauncher } from '../../test/helpers/launcher.ts'
 import { markerProgram, makeSandbox, type Sandbox } from '../../test/helpers/repo.ts'
-import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { liveness } from '../process/identity.ts'
+import { identityWord, type ProcessIdentity } from '../domain/process-identity.ts'
+import { gitStarterVariable } from '../process/git-processes.ts'
+import { liveness, selfIdentity } from '../process/identity.ts'
+import type { Launched, Launcher } from '../process/launcher/launcher.ts'
 import { processTable } from '../process/table.ts'
 
 let box: Sandbox
@@ -12,10 +15,21 @@ beforeEach(() => {
 })
 afterEach(() => box[Symbol.dispose]())
 
-describe('exit codes', () => {
+/** With one that is ready, or without. */
+const starters = {
+  'started by ourselves': () => Promise.resolve(undefined),
+  'started by the launcher': openLauncher,
+}
+
+describe.each(Object.entries(starters))('exit codes, %s', (_how, open) => {
+  let launcher: Launcher | undefined
+  beforeEach(async () => {
+    launcher = await open()
+  })
+
   it('answers with a declared exit code and refuses an undeclared one', async () => {
     const repo = box.repo()
-    const git = box.git()
+    const git = box.git({ launcher })
     const request = { operation: 'rev-parse', at: repo, args: ['rev-parse', '--verify', '--quiet', 'nothing'] }
     expect((await git.run({ ...request, ok: [0, 1] })).exitCode).toBe(1)
     await expect(git.run(request)).rejects.toMatchObject({ code: 'git-failed' })
@@ -24,7 +38,7 @@ describe('exit codes', () => {
   it("names the operation and git's own reason, without the credentials of a URL", async () => {
     const repo = box.repo()
     const args = ['ls-remote', '--', 'https://ada:hunter2hunter2@127.0.0.1:1/x.git']
-    const failed = box.git().run({ operation: 'ls-remote', at: repo, args })
+    const failed = box.git({ launcher }).run({ operation: 'ls-remote', at: repo, args })
     await expect(failed).rejects.toThrow(/^git ls-remote failed: unable to access/)
     await expect(failed).rejects.not.toThrow(/hunter2/)
   })
@@ -36,13 +50,13 @@ describe('exit codes', () => {
       box.path('ran'),
       'echo "fatal: write error: No space left on device" >&2; exit 128',
     )
-    const git = box.git({ program })
+    const git = box.git({ launcher, program })
     await expect(git.run({ operation: 'gc', at: repo, args: ['gc'] })).rejects.toMatchObject({ code: 'disk-full' })
   })
 
   it('hears a git that talks without end at its beginning and at its end', async () => {
     const talk = `case "$*" in *config*) exit 0 ;; esac; echo 'fatal: first' >&2; yes '-eyJ-eyJ-eyJ' | head -c 3000000 >&2; echo >&2; echo 'error: last' >&2; exit 1`
-    const git = box.git({ program: markerProgram(box.path('talking'), box.path('talked'), talk) })
+    const git = box.git({ launcher, program: markerProgram(box.path('talking'), box.path('talked'), talk) })
     const { stderr } = await git.run({ operation: 'x', at: box.repo(), args: ['x'], ok: [1] })
     expect(stderr.length).toBeLessThan(70_000)
     expect([stderr.split('\n').at(0), stderr.trimEnd().split('\n').at(-1)]).toEqual(['fatal: first', 'error: last'])
@@ -50,7 +64,7 @@ describe('exit codes', () => {
 
   it('says that git is not there', async () => {
     const repo = box.repo()
-    const git = box.git({ program: '/nowhere/git' })
+    const git = box.git({ launcher, program: '/nowhere/git' })
     await expect(git.run({ operation: 'x', at: repo, args: [] })).rejects.toMatchObject({ code: 'git-unavailable' })
   })
 
@@ -58,10 +72,24 @@ describe('exit codes', () => {
     const repo = box.repo()
     const tree = repo.worktree('w', '-b', 'w')
     rmSync(tree.path, { recursive: true })
-    const status = box.git().run({ operation: 'status', at: tree, args: ['status'] })
+    const status = box.git({ launcher }).run({ operation: 'status', at: tree, args: ['status'] })
     await expect(status).rejects.toMatchObject({ code: 'not-found' })
   })
 })
+
+/** The command lines of our gits and of their children. */
+const startedByUs = (): string[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        const mark = `${gitStarterVariable}=${identityWord(selfIdentity())}\0`
+        const isOurs = readFileSync(`/proc/${pid}/environ`, 'utf8').includes(mark)
+        return isOurs ? [readFileSync(`/proc/${pid}/cmdline`, 'utf8')] : []
+      } catch {
+        return []
+      }
+    })
 
 describe('ending a git that runs', () => {
   const hanging = (trap = ''): string =>
@@ -89,6 +117,47 @@ describe('ending a git that runs', () => {
     expect(existsSync(box.path('grandchild'))).toBe(true)
     const members = (await processTable()).filter((row) => row.processGroup === identity?.pid && !row.zombie)
     expect(members).toEqual([])
+  })
+
+  it.each([
+    ['after the time-out', 'timeout'],
+    ['when it is cancelled while it starts', 'cancelled'],
+    ['when it is cancelled while it runs', 'cancelled'],
+  ])('that the launcher has started is killed with its group: %s', async (when, code) => {
+    const repo = box.repo()
+    const launcher = await openLauncher()
+    const controller = new AbortController()
+    const launched: Launched[] = []
+    const git = box.git({
+      program: hanging(),
+      launcher: {
+        ...launcher,
+        launch: (what) => {
+          const one = launcher.launch(what)
+          launched.push(...(one === undefined ? [] : [one]))
+          if (when.endsWith('starts')) controller.abort()
+          return one
+        },
+      },
+    })
+    const timeoutMs = code === 'timeout' ? 1_000 : 60_000
+    const run = git.run({
+      operation: 'status',
+      at: repo,
+      args: ['status'],
+      signal: controller.signal,
+      timeoutMs,
+    })
+    run.catch(() => undefined)
+    if (when.endsWith('runs')) {
+      await vi.waitUntil(() => existsSync(box.path('grandchild')))
+      controller.abort()
+    }
+    await expect(run).rejects.toMatchObject({ code })
+    const identities = await Promise.all(launched.map(({ started }) => started))
+    expect(identities.map(liveness)).toEqual(['dead'])
+    expect(git.running.size).toBe(0)
+    expect(startedByUs()).toEqual([])
   })
 
   it('leads a process group of its own, so that Ctrl-C reaches us alone', async () => {

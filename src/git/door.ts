@@ -10,6 +10,7 @@ import type { FindLogin, Login } from '../domain/forge/login.ts'
 import { toRepoPath } from '../domain/names.ts'
 import { identityWord } from '../domain/process-identity.ts'
 import { gitStarterVariable } from '../process/git-processes.ts'
+import type { Launcher } from '../process/launcher/launcher.ts'
 import { selfIdentity } from '../process/identity.ts'
 import { createSecrets, type Redact } from '../process/redaction/redact.ts'
 import { withAskpass } from './askpass.ts'
@@ -49,7 +50,7 @@ export type Git = {
   /** How many git processes were started so far. */
   spawned(): number
   /** The pids of our running git processes, which must not count as someone using a worktree. */
-  readonly running: ReadonlySet<number>
+  readonly running: { readonly size: number; has(pid: number): boolean }
 }
 
 export type GitOptions = {
@@ -61,6 +62,8 @@ export type GitOptions = {
   readonly login?: FindLogin | undefined
   /** Applied to git's output (default: hides only those credentials). */
   readonly redact?: Redact
+  /** Starts reads without stopping everything else for it. */
+  readonly launcher?: Launcher | undefined
   /** Path of the git program (default: from PATH). */
   readonly program?: string | undefined
   /** After this time, look for what blocks git (default: 1 s). */
@@ -90,6 +93,7 @@ export const createGit = (options: GitOptions): Git => {
         ...request,
         signal,
         program,
+        launcher: options.launcher,
         cwd: workingDirectory(request.at),
         timeoutMs: timeLimitOf(request),
         env: { ...environment, ...locationEnvironment(request.at), [gitStarterVariable]: starter },
@@ -190,7 +194,12 @@ export const createGit = (options: GitOptions): Git => {
   return {
     home: options.home,
     spawned: () => started,
-    running,
+    running: {
+      get size() {
+        return running.size
+      },
+      has: (pid) => running.has(pid) || options.launcher?.isStarting(pid) === true,
+    },
     config: (at) => config(at),
     run: (request) =>
       request.shared === true && request.signal === undefined

@@ -197,7 +197,7 @@ const damage = async (): Promise<string[]> => {
 /** An error is answered at once, while another git of the same question may still be at its end. */
 const stillRunning = (): Promise<string[]> =>
   vi
-    .waitFor(() => expect([...world.context.git.running]).toEqual([]), { timeout: longestMs, interval: 20 })
+    .waitFor(() => expect(world.context.git.running.size).toBe(0), { timeout: longestMs, interval: 20 })
     .then(
       () => [],
       () => ['a git is still running'],

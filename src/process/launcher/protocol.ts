@@ -1,0 +1,27 @@
+import type { ProcessIdentity } from '../../domain/process-identity.ts'
+
+/** A program that the launcher is to start, with its whole environment. */
+export type Order = {
+  readonly id: number
+  readonly program: string
+  readonly args: readonly string[]
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+  readonly stdin: string | Uint8Array | undefined
+  /** Of its error output, only this much is kept: the start and the end. */
+  readonly stderrLimit: number
+}
+
+/** What became of it: `started`, then `ended`; or `failed`, if it could not be started. */
+export type Report = { readonly id: number } & (
+  | { readonly kind: 'started'; readonly identity: ProcessIdentity }
+  | { readonly kind: 'failed'; readonly message: string }
+  | ({ readonly kind: 'ended' } & LaunchEnd)
+)
+
+export type LaunchEnd = {
+  readonly exitCode: number | null
+  readonly signal: string | null
+  readonly stdout: Uint8Array
+  readonly stderr: Uint8Array
+}
