@@ -61,21 +61,29 @@ const runLaunched = async (request: ChildRequest, { started, ended }: Launched):
   const stop = stopReason(request)
   let identity: ProcessIdentity | undefined
   try {
-    identity = await Promise.race([started, stop.reached])
-    request.onStarted(identity.pid)
-    const { exitCode, signal, stdout, stderr } = await Promise.race([ended, stop.reached])
-    return { exitCode, signal, stdout: asBuffer(stdout), stderr: asBuffer(stderr).toString('utf8') }
+    identity = await Promise.race([started.then(unlessLost), stop.reached])
+    if (identity !== undefined) request.onStarted(identity.pid)
+    const end = await Promise.race([ended.then(unlessLost), stop.reached])
+    if (end !== undefined) {
+      const { exitCode, signal, stdout, stderr } = end
+      return { exitCode, signal, stdout: asBuffer(stdout), stderr: asBuffer(stderr).toString('utf8') }
+    }
   } catch (error) {
+    if (!stop.isReached()) throw notStarted(request, error)
     // It may be starting just now.
-    const running = identity ?? (await started.catch(() => undefined))
-    if (running === undefined && !stop.isReached()) throw notStarted(request, error)
+    const running = identity ?? (await started.then(unlessLost, () => undefined))
     if (running !== undefined) await endProcess(running, request)
     throw error
   } finally {
     stop.clear()
     if (identity !== undefined) request.onEnded(identity.pid)
   }
+  // Nobody can say any more what it answered. It only reads, so it is asked again.
+  if (identity !== undefined) await endProcess(identity, request)
+  return runOwn(request)
 }
+
+const unlessLost = <T>(value: T | 'lost'): T | undefined => (value === 'lost' ? undefined : value)
 
 const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer => Buffer.from(buffer, byteOffset, byteLength)
 

@@ -6,6 +6,7 @@ import { markerProgram, makeSandbox, type Sandbox } from '../../test/helpers/rep
 import { identityWord, type ProcessIdentity } from '../domain/process-identity.ts'
 import { gitStarterVariable } from '../process/git-processes.ts'
 import { liveness, selfIdentity } from '../process/identity.ts'
+import { parentOf } from '../process/proc.ts'
 import type { Launched, Launcher } from '../process/launcher/launcher.ts'
 import { processTable } from '../process/table.ts'
 
@@ -155,8 +156,27 @@ describe('ending a git that runs', () => {
     }
     await expect(run).rejects.toMatchObject({ code })
     const identities = await Promise.all(launched.map(({ started }) => started))
-    expect(identities.map(liveness)).toEqual(['dead'])
+    expect(identities.map((one) => one !== 'lost' && liveness(one))).toEqual(['dead'])
     expect(git.running.size).toBe(0)
+    expect(startedByUs()).toEqual([])
+  })
+
+  it('asks again if the launcher dies, since it only reads; what had been started is dead', async () => {
+    const repo = box.repo()
+    const [asked, first] = [box.path('asked'), box.path('first')]
+    const script = `case "$1" in config) exit 0 ;; esac\n[ -e '${asked}' ] && { echo answer; exit; }\n: > '${asked}'; echo $$ > '${first}'; exec sleep 600`
+    const git = box.git({
+      program: markerProgram(box.path('slow'), box.path('ran'), script),
+      launcher: await openLauncher(),
+    })
+    const run = git.run({ operation: 'status', at: repo, args: ['status'] })
+    const pid = await vi.waitFor(() => {
+      const [, text] = /^(\d+)\n/.exec(readFileSync(first, 'utf8')) ?? []
+      if (text === undefined) throw new Error('not started')
+      return Number(text)
+    })
+    process.kill(parentOf(pid) ?? 0, 'SIGKILL')
+    expect((await run).stdout).toBe('answer\n')
     expect(startedByUs()).toEqual([])
   })
 

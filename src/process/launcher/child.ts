@@ -44,3 +44,4 @@ const start = ({ id, program, args, cwd, env, stdin, stderrLimit }: Order): void
 
 process.on('message', (order) => start(order as Order))
 process.on('disconnect', () => process.exit())
+report({ kind: 'ready' })

@@ -4,7 +4,6 @@
  * its own do it. In: a program and its input. Out: its identity, its output and how it ended.
  */
 import { type ChildProcess, fork } from 'node:child_process'
-import { AppError } from '../../domain/errors.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { parentOf } from '../proc.ts'
 import type { LaunchEnd, Order, Report } from './protocol.ts'
@@ -12,9 +11,9 @@ import type { LaunchEnd, Order, Report } from './protocol.ts'
 export type Launch = Omit<Order, 'id'>
 
 export type Launched = {
-  /** Rejects if it couldn't be started. */
-  readonly started: Promise<ProcessIdentity>
-  readonly ended: Promise<LaunchEnd>
+  /** Rejects if it couldn't be started. `lost`: unknown, since the small process has died. */
+  readonly started: Promise<ProcessIdentity | 'lost'>
+  readonly ended: Promise<LaunchEnd | 'lost'>
 }
 
 export type Launcher = {
@@ -36,8 +35,8 @@ export type LauncherOptions = {
 }
 
 type Waiting = {
-  readonly started: PromiseWithResolvers<ProcessIdentity>
-  readonly ended: PromiseWithResolvers<LaunchEnd>
+  readonly started: PromiseWithResolvers<ProcessIdentity | 'lost'>
+  readonly ended: PromiseWithResolvers<LaunchEnd | 'lost'>
   isStarted: boolean
 }
 
@@ -49,6 +48,7 @@ export const createLauncher = ({
 }: LauncherOptions): Launcher => {
   let child: ChildProcess | undefined
   let isReady = false
+  let isUsable = true
   let starts = 0
   let id = 0
   let idle: NodeJS.Timeout | undefined
@@ -71,18 +71,18 @@ export const createLauncher = ({
     child = opened
     const lost = (): void => {
       if (child !== opened) return
+      // One that can't even start would fail again.
+      isUsable = isReady
       child = undefined
       isReady = false
-      const error = new AppError('git-unavailable', 'the process that starts programs has ended')
       for (const one of waiting.values()) {
-        one.started.reject(error)
-        one.ended.reject(error)
+        one.started.resolve('lost')
+        one.ended.resolve('lost')
       }
       waiting.clear()
     }
     opened.once('exit', lost)
     opened.once('error', lost)
-    opened.once('spawn', () => (isReady = true))
     opened.on('message', (report) => take(report as Report))
     // It must not keep us running.
     opened.unref()
@@ -90,6 +90,10 @@ export const createLauncher = ({
   }
 
   const take = (report: Report): void => {
+    if (report.kind === 'ready') {
+      isReady = true
+      return
+    }
     const one = waiting.get(report.id)
     if (one === undefined) return
     if (report.kind === 'started') {
@@ -100,7 +104,7 @@ export const createLauncher = ({
     waiting.delete(report.id)
     if (report.kind === 'ended') one.ended.resolve(report)
     else {
-      const error = new AppError('git-unavailable', report.message)
+      const error = new Error(report.message)
       one.started.reject(error)
       one.ended.reject(error)
     }
@@ -116,7 +120,7 @@ export const createLauncher = ({
 
   return {
     launch: (what) => {
-      if (!isWorthIt()) return undefined
+      if (!isUsable || !isWorthIt()) return undefined
       if (child === undefined) open()
       if (child === undefined || !isReady || !child.connected) return undefined
       clearTimeout(idle)

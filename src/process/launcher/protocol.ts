@@ -12,12 +12,14 @@ export type Order = {
   readonly stderrLimit: number
 }
 
-/** What became of it: `started`, then `ended`; or `failed`, if it could not be started. */
-export type Report = { readonly id: number } & (
-  | { readonly kind: 'started'; readonly identity: ProcessIdentity }
-  | { readonly kind: 'failed'; readonly message: string }
-  | ({ readonly kind: 'ended' } & LaunchEnd)
-)
+/** First `ready`. Of each program `started`, then `ended`; or `failed`, if it couldn't be started. */
+export type Report =
+  | { readonly kind: 'ready' }
+  | ({ readonly id: number } & (
+      | { readonly kind: 'started'; readonly identity: ProcessIdentity }
+      | { readonly kind: 'failed'; readonly message: string }
+      | ({ readonly kind: 'ended' } & LaunchEnd)
+    ))
 
 export type LaunchEnd = {
   readonly exitCode: number | null
