@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { keepSpares } from '../src/isolation/providers/worktree/spare.ts'
 import { createTestPlatform } from '../src/platforms/test/platform.ts'
+import { processChannels } from './process-channels.ts'
 import { createStubEngine } from './stub-engine.ts'
 import { populate } from './populate.ts'
 import { interleaved, median, ratioRow, type Row } from './measure.ts'
@@ -66,9 +67,9 @@ const newRows = async (stage: Stage): Promise<Row[]> => {
         },
       },
       raw: {
-        run: (round) => {
+        run: async (round) => {
           const path = join(world.root, 'raw', `raw-${round}`)
-          world.raw('worktree', 'add', '--no-track', '-b', `raw-${round}`, path, 'main')
+          await world.byHand('worktree', 'add', '--no-track', '-b', `raw-${round}`, path, 'main')
         },
       },
     },
@@ -112,7 +113,7 @@ const timedEngine = async (world: World): Promise<TimedEngine> => {
   const count = (): void => {
     processes += 1
   }
-  subscribe('child_process', count)
+  for (const name of processChannels) subscribe(name, count)
   const engine = createStubEngine(world, new Map([['test', createTestPlatform()]]), () => called.resolve())
   engine.changes.subscribe((change) => {
     if (change.type === 'message' && change.state === 'done') done.resolve()
@@ -139,7 +140,7 @@ const timedEngine = async (world: World): Promise<TimedEngine> => {
       return answer
     },
     [Symbol.asyncDispose]: async () => {
-      unsubscribe('child_process', count)
+      for (const name of processChannels) unsubscribe(name, count)
       await engine.conversations.stop(10_000)
     },
   }

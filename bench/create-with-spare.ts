@@ -28,9 +28,9 @@ const rowsFor = async (stage: Stage, files: number, atMost: number): Promise<Row
         },
       },
       raw: {
-        run: (round) => {
+        run: async (round) => {
           const path = join(world.root, 'raw', `raw-${round}`)
-          world.raw('worktree', 'add', '--no-track', '-b', `raw-${round}`, path, 'main')
+          await world.byHand('worktree', 'add', '--no-track', '-b', `raw-${round}`, path, 'main')
         },
       },
     },

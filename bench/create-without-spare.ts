@@ -16,9 +16,9 @@ const rowsFor = async (stage: Stage, files: number): Promise<Row[]> => {
     {
       ours: { run: async (round) => void (await world.create(round + 1)) },
       raw: {
-        run: (round) => {
+        run: async (round) => {
           const path = join(world.root, 'raw', `raw-${round}`)
-          world.raw('worktree', 'add', '--no-track', '-b', `raw-${round}`, path, 'main')
+          await world.byHand('worktree', 'add', '--no-track', '-b', `raw-${round}`, path, 'main')
         },
       },
     },

@@ -12,14 +12,13 @@ export const list: Bench = {
   name: 'list',
   title: 'list 50 worktrees with all facts',
   description:
-    'Coppice: `listWithFacts` including the files: uncommitted changes, ahead and behind, merged with proof, last activity, conversations, leases, processes inside, and health. *First call*: nothing asked of git yet and no merge answer in the store, as after the base moved. *Following calls*: merge answers are in the store, the usual case for `list`. Baseline: `git status --porcelain` in each worktree, one after the other. 50 worktrees of 3,000 files: 10 with a changed file, 10 with an untracked one, 20 with their own commit; main has moved on. `git status` ran once in each before the first measurement, so every index is fresh for both sides (ours never writes an index).',
+    'Coppice: `listWithFacts` including the files: uncommitted changes, ahead and behind, merged with proof, last activity, conversations, leases, processes inside, and health. *First call*: nothing asked of git yet and no merge answer in the store, as after the base moved. *Following calls*: merge answers are in the store, the usual case for `list`. Baseline: a shell loop that runs `git status --porcelain` in each worktree. 50 worktrees of 3,000 files: 10 with a changed file, 10 with an untracked one, 20 with their own commit; main has moved on. `git status` ran once in each before the first measurement, so every index is fresh for both sides (ours never writes an index).',
   measure: async (stage) => {
     await using world = await stage.world(3_000)
     const paths = await createWorktrees(stage, world)
-    const status = (): void => {
-      for (const path of paths) plainGit(stage.box, path, 'status', '--porcelain')
-    }
-    status()
+    const loop = 'for path; do git -C "$path" status --porcelain; done'
+    const status = async (): Promise<void> => void (await stage.byHand('/', 'sh', '-c', loop, 'sh', ...paths))
+    await status()
     const { raw, first, following } = await interleaved(
       { first: firstCall(stage, world), following: { run: () => listAll(world) }, raw: { run: status } },
       { rounds: 7 },
@@ -38,7 +37,10 @@ const firstCall = (stage: Stage, world: World): Side => {
     prepare: async () => {
       // No base has this SHA, so this deletes all answers.
       await context.store.mergeAnswers.keepOnly(codebase.id, toSha('0'.repeat(40)))
-      fresh = { ...world, context: { ...context, git: stage.box.git({ home: context.home }) } }
+      fresh = {
+        ...world,
+        context: { ...context, git: stage.box.git({ home: context.home, launcher: world.launcher }) },
+      }
     },
     run: () => listAll(fresh),
   }

@@ -8,6 +8,11 @@ export const plainGit = (box: Pick<Sandbox, 'env'>, cwd: string, ...args: string
 export const fastImport = (box: Pick<Sandbox, 'env'>, cwd: string, stream: string | Buffer): void =>
   void run(box, cwd, ['fast-import', '--quiet'], stream)
 
+export const plainEnvironment = ({ env }: Pick<Sandbox, 'env'>): Record<string, string> => ({
+  ...env,
+  GIT_CONFIG_NOSYSTEM: '1',
+})
+
 const run = (
   box: Pick<Sandbox, 'env'>,
   cwd: string,
@@ -16,7 +21,7 @@ const run = (
 ): string =>
   execFileSync('git', args, {
     cwd,
-    env: { ...box.env, GIT_CONFIG_NOSYSTEM: '1' },
+    env: plainEnvironment(box),
     encoding: 'utf8',
     stdio: ['pipe', 'pipe', 'pipe'],
     maxBuffer: Number.MAX_SAFE_INTEGER,

@@ -1,12 +1,15 @@
 /** Loaded into a server with `--import`: reports, on request, the processes it started and its memory. */
 import { subscribe } from 'node:diagnostics_channel'
+import { processChannels } from './process-channels.ts'
 
 export type ProbeResult = { readonly processes: number; readonly residentMb: number }
 
 let processes = 0
-subscribe('child_process', () => {
-  processes += 1
-})
+for (const name of processChannels) {
+  subscribe(name, () => {
+    processes += 1
+  })
+}
 process.on('message', () => {
   // Twice: the second frees what a finalizer held.
   for (let i = 0; i < 2; i += 1) globalThis.gc?.()

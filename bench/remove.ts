@@ -47,7 +47,7 @@ const rowsFor = async (stage: Stage, files: number, atMost?: number): Promise<Ro
           world.raw('worktree', 'add', '-q', '--no-track', '-b', `raw-${round}`, rawPath, 'main')
           await workIn(rawPath)
         },
-        run: () => void world.raw('worktree', 'remove', rawPath),
+        run: async () => void (await world.byHand('worktree', 'remove', rawPath)),
       },
     },
     { rounds: 5, settle: stage.settle },

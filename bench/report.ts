@@ -38,7 +38,7 @@ export const report = (measured: readonly Measured[]): string => {
     table(rows),
     'Times are medians, with the smallest and largest sample in parentheses. Ratios compare medians.',
     '## Method',
-    'Repositories of 3,000 and 30,000 files are generated for the run: directories up to five levels deep, file sizes with a long tail (median 2 kB), 30 commits, packed by `git gc`, checked out, without a remote. The two sides take turns, and each goes first every other time. The first round is discarded. Before each measurement that writes files, earlier writes are synced to disk, untimed. Plain git is configured with an identity and nothing else. Coppice runs with SQLite.',
+    'Repositories of 3,000 and 30,000 files are generated for the run: directories up to five levels deep, file sizes with a long tail (median 2 kB), 30 commits, packed by `git gc`, checked out, without a remote. The two sides take turns, and each goes first every other time. The first round is discarded. Before each measurement that writes files, earlier writes are synced to disk, untimed. Plain git is configured with an identity and nothing else, and is started by a small process, as a shell would: starting a program copies the page tables of its parent, which takes this one longer than many a git command. Coppice runs with SQLite.',
     ...measured.map(({ bench, result }) =>
       [`### ${capitalize(bench.title)}`, bench.description, ...(result === undefined ? [] : [measuredOn(result)])].join(
         '\n\n',

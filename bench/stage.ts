@@ -11,12 +11,13 @@ import type { IsolationContext } from '../src/isolation/context.ts'
 import type { Environments } from '../src/isolation/environments.ts'
 import { resolveIsolation } from '../src/isolation/resolve/resolve.ts'
 import { createEnvironments } from '../src/isolation/environments.ts'
+import { createLauncher, type Launch, type Launcher } from '../src/process/launcher/launcher.ts'
 import { spawnDetached } from '../src/process/spawn.ts'
 import { openStore } from '../src/store/open.ts'
 import { makeSandbox, type Sandbox } from '../test/helpers/repo.ts'
 import { makeContext } from '../test/helpers/world.ts'
 import type { Row } from './measure.ts'
-import { plainGit } from './plain-git.ts'
+import { plainEnvironment, plainGit } from './plain-git.ts'
 
 /** One benchmark: what is timed, in words, and how to measure it. */
 export type Bench = {
@@ -33,6 +34,10 @@ export type Stage = {
   readonly copy: (files: number) => string
   /** A fresh copy, registered, with an empty store. */
   world(files: number, settings?: Partial<Settings>): Promise<World>
+  /** Runs a program to its end, as a shell would: started by a small process, whatever this one has in memory. */
+  readonly start: (what: Omit<Launch, 'stdin' | 'stderrLimit'>) => Promise<string>
+  /** The same with the variables of plain git. */
+  readonly byHand: (cwd: string, program: string, ...args: string[]) => Promise<string>
   /** Flushes writes now, not while the next measurement is timed. */
   readonly settle: () => void
   readonly log: (line: string) => void
@@ -44,9 +49,12 @@ export type World = AsyncDisposable & {
   readonly checkout: string
   readonly codebase: Codebase
   readonly context: IsolationContext
+  readonly launcher: Launcher
   readonly provider: Environments
-  /** Plain git in the checkout, as a person would type it. */
+  /** Plain git in the checkout, to prepare and to check. */
   raw(...args: string[]): string
+  /** Plain git in the checkout, to be timed. */
+  byHand(...args: string[]): Promise<string>
   /** As the product does for `worktree create --issue <number>`. */
   create(issue: number): Promise<IsolatedEnvironment>
   /** Resolves when the background deletions are done. */
@@ -55,6 +63,8 @@ export type World = AsyncDisposable & {
 
 export const makeStage = (log: (line: string) => void): Stage => {
   const box = makeSandbox()
+  const start = createStart()
+  const byHand: Stage['byHand'] = (cwd, program, ...args) => start({ program, args, cwd, env: plainEnvironment(box) })
   let made = 0
   const copy = (files: number): string => {
     const template = box.path(`template-${files}`)
@@ -73,10 +83,29 @@ export const makeStage = (log: (line: string) => void): Stage => {
   return {
     box,
     copy,
+    start,
+    byHand,
     log,
-    world: (files, settings) => openWorld(box, copy(files), settings),
+    world: (files, settings) => openWorld(box, copy(files), settings, byHand),
     settle: () => execFileSync('sync'),
     [Symbol.dispose]: () => box[Symbol.dispose](),
+  }
+}
+
+const launcherScript = fileURLToPath(new URL('../src/process/launcher/child.ts', import.meta.url))
+
+const createStart = (): Stage['start'] => {
+  const launcher = createLauncher({ script: launcherScript, fromRssBytes: 0, afterStarts: 0, idleMs: 3_600_000 })
+  return async (what) => {
+    let launched = launcher.launch({ ...what, stdin: undefined, stderrLimit: 10_000 })
+    while (launched === undefined) {
+      await delay(5)
+      launched = launcher.launch({ ...what, stdin: undefined, stderrLimit: 10_000 })
+    }
+    const end = await launched.ended
+    if (end === 'lost') throw new Error('the launcher has died')
+    if (end.exitCode === 0) return Buffer.from(end.stdout).toString()
+    throw new Error(`${what.program} ${what.args.join(' ')} failed: ${Buffer.from(end.stderr).toString()}`)
   }
 }
 
@@ -89,11 +118,17 @@ const deletion = [
 ]
 
 /** Also opened by a second process; the first one registers the repository. */
-export const openWorld = async (box: Sandbox, root: string, settings: Partial<Settings> = {}): Promise<World> => {
+export const openWorld = async (
+  box: Sandbox,
+  root: string,
+  settings: Partial<Settings> = {},
+  byHand?: Stage['byHand'],
+): Promise<World> => {
   const home = join(root, 'state')
   mkdirSync(home, { recursive: true })
   const checkout = join(root, 'project')
   const store = await openStore({ sqliteFile: join(home, 'coppice.db') })
+  const launcher = createLauncher({ script: launcherScript })
   const dying = new Set<string>()
   const deleteInBackground = (paths: readonly string[]): void => {
     for (const path of paths) dying.add(path)
@@ -101,7 +136,12 @@ export const openWorld = async (box: Sandbox, root: string, settings: Partial<Se
   }
   const context = await makeContext(
     box,
-    { home, worktreesBase: join(root, 'trees'), deleteInBackground, git: box.git({ home }) },
+    {
+      home,
+      worktreesBase: join(root, 'trees'),
+      deleteInBackground,
+      git: box.git({ home, launcher }),
+    },
     { store, settings: { worktreesPerCodebase: 100_000, ...settings } },
   )
   const codebase = codebaseAt(context, checkout)
@@ -112,8 +152,10 @@ export const openWorld = async (box: Sandbox, root: string, settings: Partial<Se
     checkout,
     codebase,
     context,
+    launcher,
     provider,
     raw: (...args) => plainGit(box, checkout, ...args),
+    byHand: (...args) => byHand?.(checkout, 'git', ...args) ?? Promise.reject(new Error('nothing is timed here')),
     create: (issue) => createIssue(context, provider, codebase, issue),
     deletions: async () => {
       for (const path of dying) while (existsSync(path)) await delay(10)

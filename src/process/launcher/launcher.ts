@@ -4,6 +4,7 @@
  * its own do it. In: a program and its input. Out: its identity, its output and how it ended.
  */
 import { type ChildProcess, fork } from 'node:child_process'
+import { channel } from 'node:diagnostics_channel'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { parentOf } from '../proc.ts'
 import type { LaunchEnd, Order, Report } from './protocol.ts'
@@ -129,6 +130,7 @@ export const createLauncher = ({
       waiting.set(id, one)
       child.channel?.ref()
       const order: Order = { ...what, id }
+      launches.publish(order)
       child.send(order)
       return { started: one.started.promise, ended: one.ended.promise }
     },
@@ -145,6 +147,9 @@ const withoutWarning = <T>(): PromiseWithResolvers<T> => {
   resolvers.promise.catch(() => undefined)
   return resolvers
 }
+
+/** Counts as much as Node's own `child_process`, for whoever counts processes. */
+const launches = channel('coppice.launch')
 
 /** Two megabytes for young objects instead of 32. */
 const SMALL = ['--max-semi-space-size=1']

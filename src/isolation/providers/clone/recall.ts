@@ -9,7 +9,7 @@ import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
 import { isInternal, managedRoot } from '../../paths.ts'
 import type { Identified, RecallRequest } from '../../provider.ts'
-import { insertRecalled, recalledRow } from '../../recalled.ts'
+import { insertRecalled, recalledRow } from '../../lost/recalled-row.ts'
 import { importTips } from './import-commits.ts'
 import { madeOn, pinsOf } from './refs.ts'
 

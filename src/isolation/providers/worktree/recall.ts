@@ -10,7 +10,7 @@ import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
 import { isInternal, managedRoot } from '../../paths.ts'
 import type { Identified, RecallRequest } from '../../provider.ts'
-import { insertRecalled, recalledRow } from '../../recalled.ts'
+import { insertRecalled, recalledRow } from '../../lost/recalled-row.ts'
 import { contentTrust } from '../checkout/content-trust.ts'
 import { creationReason, spareToken } from './lock-reasons.ts'
 

@@ -1,10 +1,10 @@
 import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { unlessMissing, unlessMissingSync } from '../domain/missing.ts'
-import { listDirectory } from '../process/files/list-directory.ts'
-import type { IsolationContext } from './context.ts'
-import { allProviders } from './provider-of.ts'
-import type { Identified } from './provider.ts'
+import { unlessMissing, unlessMissingSync } from '../../domain/missing.ts'
+import { listDirectory } from '../../process/files/list-directory.ts'
+import type { IsolationContext } from '../context.ts'
+import { allProviders } from '../provider-of.ts'
+import type { Identified } from '../provider.ts'
 
 export type LostEnvironment = Identified & {
   /** The provider that serves it. */

@@ -1,8 +1,8 @@
-import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { AppError } from '../domain/errors.ts'
-import { type BranchName, toBranchName } from '../domain/names.ts'
-import type { IsolationContext } from './context.ts'
-import type { Identified, RecallRequest } from './provider.ts'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import { type BranchName, toBranchName } from '../../domain/names.ts'
+import type { IsolationContext } from '../context.ts'
+import type { Identified, RecallRequest } from '../provider.ts'
 
 /** The row of a checkout that lost it. What only the row knew stays unknown. */
 export const recalledRow = (
