@@ -54,7 +54,7 @@ const opensFiles: Record<string, string> = {
   'src/process/files/delete-tree.ts': 'opens directories with O_PATH, and reads /proc',
   'src/process/git-processes.ts': 'reads /proc',
   'src/process/identity-linux.ts': 'reads /proc',
-  'src/process/processes-inside-linux.ts': 'reads /proc',
+  'src/process/inside/linux.ts': 'reads /proc',
   'src/process/run-processes.ts': 'reads /proc',
   'src/process/cgroup.ts': 'reads /proc and writes into a cgroup, which is no place for files',
   'src/process/files/mounts.ts': 'reads /proc',
@@ -98,7 +98,7 @@ const opening = new Set([
 /** An agent can put a million names into a directory; here is who lists one at once all the same, and why. */
 const listsAtOnce: Record<string, string> = {
   'src/process/files/list-directory.ts': 'lists small directories',
-  'src/process/processes-inside-linux.ts': 'reads /proc',
+  'src/process/inside/linux.ts': 'reads /proc',
   'src/process/table.ts': 'reads /proc',
   'src/process/cgroup.ts': 'reads a cgroup',
   'src/git/clone-bare.ts': 'asks whether the directory that a person named is empty',

@@ -6,7 +6,7 @@ import { markerProgram, makeSandbox, type Sandbox } from '../../test/helpers/rep
 import { identityWord, type ProcessIdentity } from '../domain/process-identity.ts'
 import { gitStarterVariable } from '../process/git-processes.ts'
 import { liveness, selfIdentity } from '../process/identity.ts'
-import { parentOf } from '../process/proc.ts'
+import { parentOf } from '../process/identity-linux.ts'
 import type { Launched, Launcher } from '../process/launcher/launcher.ts'
 import { processTable } from '../process/table.ts'
 

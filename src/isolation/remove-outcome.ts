@@ -6,7 +6,7 @@ import type { Notice } from '../domain/notice.ts'
 import type { BranchNote, RemovalReason } from '../domain/removal/branch-note.ts'
 import type { GateAnswer } from '../domain/removal/gates.ts'
 import type { LeftOut, RestorePoint } from '../domain/removal/restore-point.ts'
-import type { ProcessesInside } from '../process/processes-inside.ts'
+import type { ProcessesInside } from '../process/inside/processes-inside.ts'
 import type { Conversation } from '../store/store.ts'
 
 export type RemoveOptions = {

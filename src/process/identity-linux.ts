@@ -22,6 +22,15 @@ export const readLinuxProcess = (pid: number): ProcessReading => {
   }
 }
 
+/** Undefined if it is gone, or unknown. */
+export const parentOf = (pid: number): number | undefined => {
+  try {
+    return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.parentPid
+  } catch {
+    return undefined
+  }
+}
+
 export const readBootId = (): string => readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
 
 export const linuxStartTime = (bootId: string, startTicks: string): string => `${bootId}:${startTicks}`

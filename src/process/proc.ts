@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { hasCode } from '../domain/error-code.ts'
 
 /** The fields of /proc/<pid>/stat that we use, numbered as in proc(5). */
@@ -41,15 +40,6 @@ export const parseStat = (text: string): ProcStat | undefined => {
     processGroup: Number(field(5)),
     session: Number(field(6)),
     startTicks,
-  }
-}
-
-/** Undefined if it is gone, or unknown. */
-export const parentOf = (pid: number): number | undefined => {
-  try {
-    return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.parentPid
-  } catch {
-    return undefined
   }
 }
 

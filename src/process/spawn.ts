@@ -1,6 +1,6 @@
 /*
  * Programs and processes. In: a program, a directory, an environment, limits. Out: its output and how it ended.
- * `kill.ts` ends processes, `identity.ts` recognises them, `inside.ts` finds those in a directory.
+ * `kill.ts` ends processes, `identity.ts` recognises them, `inside/` finds those in a directory.
  */
 import { spawn } from 'node:child_process'
 import type { ChildProcess, SpawnOptions } from 'node:child_process'

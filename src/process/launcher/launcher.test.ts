@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { identifySync, liveness } from '../identity.ts'
-import { parentOf } from '../proc.ts'
+import { parentOf } from '../identity-linux.ts'
 import { alwaysLaunched, launchedBy, openLauncher } from '../../../test/helpers/launcher.ts'
 import { createLauncher, type Launch, type Launched } from './launcher.ts'
 

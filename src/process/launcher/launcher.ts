@@ -6,7 +6,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { channel } from 'node:diagnostics_channel'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
-import { parentOf } from '../proc.ts'
+import { parentOf } from '../identity-linux.ts'
 import type { LaunchEnd, Order, Report } from './protocol.ts'
 
 export type Launch = Omit<Order, 'id'>

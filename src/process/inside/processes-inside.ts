@@ -1,10 +1,14 @@
-import type { Scan, ScanOptions, ProcessInside, UnreadableProcess } from './processes-inside-scan.ts'
+/*
+ * Who uses a directory. In: directories. Out: the processes that work there or have files open, and those that can't be
+ * inspected. `scan.ts` says what is known of a process, `linux.ts` and `darwin.ts` find it out.
+ */
+import type { Scan, ScanOptions, ProcessInside, UnreadableProcess } from './scan.ts'
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
-import { hasCode } from '../domain/error-code.ts'
-import { AppError } from '../domain/errors.ts'
-import { scanDarwin } from './processes-inside-darwin.ts'
-import { scanLinux } from './processes-inside-linux.ts'
+import { hasCode } from '../../domain/error-code.ts'
+import { AppError } from '../../domain/errors.ts'
+import { scanDarwin } from './darwin.ts'
+import { scanLinux } from './linux.ts'
 
 export type ProcessesInside = {
   readonly inside: readonly ProcessInside[]

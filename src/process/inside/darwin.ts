@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
-import { AppError } from '../domain/errors.ts'
-import type { HowInside, Scan, ScanOptions } from './processes-inside-scan.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { HowInside, Scan, ScanOptions } from './scan.ts'
 
 /** macOS: `lsof` lists open files of the processes we may see (all as root) and omits the others. */
 export async function* scanDarwin(options: ScanOptions): AsyncIterable<Scan> {

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { parseLsof } from './processes-inside-darwin.ts'
+import { parseLsof } from './darwin.ts'
 import { processesInside } from './processes-inside.ts'
 
 /** Some states of the system cannot be made by a shell alone, or not without rights. */

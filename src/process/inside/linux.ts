@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import type { HowInside, Scan, ScanOptions } from './processes-inside-scan.ts'
-import { isForbidden, isGone, parseStat } from './proc.ts'
-import { listProcPids } from './table.ts'
+import type { HowInside, Scan, ScanOptions } from './scan.ts'
+import { isForbidden, isGone, parseStat } from '../proc.ts'
+import { listProcPids } from '../table.ts'
 
 /**
  * Reads links in /proc synchronously: 300 processes with 1,300 descriptors take 14 ms, while async calls spend longer
