@@ -12,7 +12,8 @@ export const dryRun: OptionRow = { type: 'boolean', summary: 'report only, chang
 export const shared: readonly CommandRow[] = [
   {
     name: 'worktree create',
-    usage: '[branch] [--issue <number> | --pr <number> | --review <number> | --thread <id> | --task <text>]',
+    usage:
+      '[branch] [--issue <number> | --pr <number> | --review <number> | --thread <id> | --task <text> | --crew <name>]',
     summary: 'create a worktree, or reuse an existing one',
     options: {
       issue: { type: 'string', value: 'number', summary: 'work on this issue' },
@@ -29,6 +30,7 @@ export const shared: readonly CommandRow[] = [
       review: { type: 'string', value: 'number', summary: 'review this pull request' },
       thread: { type: 'string', value: 'id', summary: 'work on this chat thread' },
       task: { type: 'string', value: 'text', summary: 'work on this task' },
+      crew: { type: 'string', value: 'name', summary: 'a worktree in this repository for a crew member' },
       base: {
         type: 'string',
         value: 'ref',
@@ -41,6 +43,7 @@ export const shared: readonly CommandRow[] = [
       'coppice worktree create --pr 123 --pr-branch fix-login --fixes 42',
       'coppice worktree create --task "Add dark mode" --base release',
       'coppice worktree create my-branch',
+      'coppice worktree create --crew rust --codebase lib',
     ],
     chat: {
       usage: '<branch>',
@@ -111,7 +114,7 @@ export const shared: readonly CommandRow[] = [
     words: [1, 1],
     examples: ['coppice worktree link issue-42 --conversation slack:C123:1712.34'],
     chat: {
-      usage: '<issue-42|pr-99|thread-…|task-…>',
+      usage: '<issue-42|pr-99|thread-…|task-…|item-7>',
       summary: 'continue in this worktree',
       options: [],
       examples: ['coppice worktree link issue-42'],

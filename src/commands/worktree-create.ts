@@ -30,6 +30,7 @@ export type CreateResult =
 const run = async (call: Call): Promise<CreateResult> => {
   // Before opening anything: an invalid name must change nothing, not even register the repository.
   const wanted = wantedOf(call)
+  if (wanted.kind === 'crew') return forCrew(call, wanted.name)
   const { context, environments, codebase, keepSpares } = await resolveTargetForWrite(call)
   const request = {
     ...wanted,
@@ -56,6 +57,20 @@ const run = async (call: Call): Promise<CreateResult> => {
   return { outcome: 'resolved', environment, how, codebase: codebase.name }
 }
 
+/** Another worktree for somebody who has one elsewhere, with the same name in git's configuration. */
+const forCrew = async (call: Call, name: string): Promise<CreateResult> => {
+  const { fleet, codebase, context, keepSpares } = await resolveTargetForWrite(call)
+  const { addCrewTree } = await import('../fleet/crew.ts')
+  const earlier = await context.store.environments.liveByWork(codebase.id, toWork('agent', name))
+  const made = await addCrewTree(await fleet(), name, codebase, { by: 'cli', signal: call.signal })
+  if ('report' in made) return { outcome: 'limit', report: made.report, staleDays: context.settings.staleDays }
+  for (const notice of made.notices) call.notice(notice)
+  if (context.settings.spares > 0) keepSpares(codebase.id)
+  const { environment } = made
+  const how = earlier?.id === environment.id ? 'same-work' : 'created'
+  return { outcome: 'resolved', environment, how, codebase: codebase.name }
+}
+
 /** Options without effect, because the environment already existed. */
 const ignoredOptions = (
   { base, hints }: Wanted,
@@ -79,21 +94,27 @@ const ignoredOptions = (
 const detachedConversations = ({ branch, path }: IsolatedEnvironment): string =>
   `stopped tracking the earlier ${branch}, because ${path} was missing. If that directory comes back, copy what you need: git no longer knows it`
 
-type Wanted = { work: Work; hints: IsolationHints; branch?: BranchName; base?: string }
+type Wanted = { kind: 'work'; work: Work; hints: IsolationHints; branch?: BranchName; base?: string }
 
-const wantedOf = ({ words: [branch], values }: Call): Wanted => {
+const wantedOf = ({ words: [branch], values, chat }: Call): Wanted | { kind: 'crew'; name: string } => {
   const given = [
     ...(branch === undefined ? [] : ['a branch']),
     ...kinds.filter((kind) => values[kind] !== undefined).map((kind) => `--${kind}`),
   ]
   if (given.length === 0) {
     throw usage(
-      'specify a branch, --issue, --pr, --review, --thread or --task',
+      'specify a branch, --issue, --pr, --review, --thread, --task or --crew',
       remedy`run ${coppice('worktree create --help')} for usage`,
     )
   }
   if (given.length > 1) throw usage(`${given.join(' and ')} can't be combined`, 'use one of them')
   onlyWithPr(values)
+  const crew = textOf(values, 'crew')
+  if (crew !== undefined) {
+    if (chat !== undefined) throw usage('--crew works on the command line only', 'run it in a terminal')
+    if (values['base'] !== undefined) throw usage("--base and --crew can't be combined", 'leave out --base')
+    return { kind: 'crew', name: crew }
+  }
   const base = textOf(values, 'base')
   if (base?.startsWith('-') === true || base === '') {
     throw new AppError('name-invalid', `invalid --base ${JSON.stringify(base)}`, {
@@ -102,6 +123,7 @@ const wantedOf = ({ words: [branch], values }: Call): Wanted => {
   }
   const hints = hintsOf(values)
   return {
+    kind: 'work',
     work: branch === undefined ? workOf(values) : toWork('task', branch),
     hints,
     ...(branch !== undefined && { branch: toBranchName(branch) }),
@@ -109,10 +131,11 @@ const wantedOf = ({ words: [branch], values }: Call): Wanted => {
   }
 }
 
-const kinds = ['issue', 'pr', 'review', 'thread', 'task'] as const
+const workKinds = ['issue', 'pr', 'review', 'thread', 'task'] as const
+const kinds = [...workKinds, 'crew'] as const
 
 const workOf = (values: Values): Work => {
-  const kind = kinds.find((name) => values[name] !== undefined) ?? 'task'
+  const kind = workKinds.find((name) => values[name] !== undefined) ?? 'task'
   const id = textOf(values, kind) ?? ''
   if (id.trim() === '')
     throw usage(

@@ -56,7 +56,7 @@ describe('help', () => {
       '`/worktree list`',
       '`/worktree remove [name] [--force]`',
       '`/worktree restore [name] [--list]`',
-      '`/worktree link <issue-42|pr-99|thread-…|task-…>`',
+      '`/worktree link <issue-42|pr-99|thread-…|task-…|item-7>`',
       '`/worktree orphans`',
       '`/worktree cleanup merged|stale [--dry-run]`',
     ]) {

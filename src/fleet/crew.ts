@@ -130,7 +130,9 @@ const addTree = async (
   const { environment, notices } = resolved
   const tree = await treeOf(isolation, codebase, environment)
   await (await providerOf(isolation, environment)).setAuthor(isolation, codebase, tree, identityOf(agent.name))
-  writeAgentFile(tree, agent, undefined)
+  // Asked for again, it may be where the member is at work.
+  const itemId = agent.environmentId === environment.id ? agent.itemId : undefined
+  writeAgentFile(tree, agent, itemId === undefined ? undefined : await isolation.store.items.get(itemId))
   return { codebase, environment, notices }
 }
 

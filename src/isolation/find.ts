@@ -12,7 +12,7 @@ import { restorePointsOf } from './restore-points.ts'
 import { workForRestore } from './work-for-restore.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
-/** `<ref>` is an id, a branch, a path or a work like `issue-42`. Live environments only. */
+/** `<ref>` is an id, a branch, a path, a work like `issue-42` or an item like `item-7`. Live environments only. */
 export const findEnvironment = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -30,10 +30,27 @@ export const findEnvironment = async (
     // Moved by the user; git's record says which one it is.
     (await environmentAt(context, codebase, await real(resolve(cwd, ref)))) ??
     (ref.trim() === '' ? undefined : await environments.liveByWork(codebase.id, taskWork(ref))) ??
+    (await ofItem(context, codebase, ref)) ??
     (await onBranch(context, codebase, ref))
   if (found !== undefined && found.codebaseId === codebase.id) return found
   throw new AppError('not-found', `${codebase.name} has no worktree ${JSON.stringify(ref)}`, {
     remedy: remedy`run ${coppice('worktree list')} for a list, or ${coppice('worktree restore --list')} for removed ones`,
+  })
+}
+
+/** Where an item of the fleet is worked on. Throws if it hasn't begun. */
+const ofItem = async (
+  { store }: Pick<IsolationContext, 'store'>,
+  codebase: Codebase,
+  ref: string,
+): Promise<IsolatedEnvironment | undefined> => {
+  const number = /^item-(\d{1,9})$/.exec(ref)?.[1]
+  const item = number === undefined ? undefined : await store.items.get(Number(number))
+  if (item?.codebaseId !== codebase.id) return undefined
+  const found = item.environmentId === undefined ? undefined : await store.environments.get(item.environmentId)
+  if (found !== undefined && isLive(found)) return found
+  throw new AppError('not-found', `item ${item.id} has no worktree`, {
+    remedy: remedy`run ${coppice(`item show ${item.id}`)} for its state`,
   })
 }
 

@@ -88,7 +88,7 @@ const assertNoAgents = async (context: IsolationContext, environment: IsolatedEn
   const [name] = names
   if (name === undefined) return
   throw new AppError('busy', `the fleet's agent ${name} is working in ${environment.branch}`, {
-    remedy: remedy`wait until it has finished, or stop it: ${coppice(`fleet down ${shellWord(name)}`)}`,
+    remedy: remedy`send it a message with ${coppice(`nudge ${shellWord(name)} <text>`)}, or wait until it has finished`,
   })
 }
 

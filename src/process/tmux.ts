@@ -7,7 +7,7 @@ import { AppError } from '../domain/errors.ts'
 import { runProgram } from './spawn.ts'
 
 export type Tmux = {
-  /** Creates a detached session. Its program's output is also appended to the log. */
+  /** Creates a detached session. Its program's output also goes to `log`. */
   start(session: NewTmuxSession): Promise<{ readonly pid: number }>
   /** All sessions, with one process. Empty without a server. Throws if that can't be told. */
   list(): Promise<readonly TmuxPane[]>
@@ -19,8 +19,6 @@ export type Tmux = {
   paste(name: string, text: string): Promise<void>
   /** Named keys: `Enter`, `Down`. */
   press(name: string, keys: readonly string[]): Promise<void>
-  /** Appends what the program prints from now on to another file. */
-  log(name: string, file: string): Promise<void>
   /** Ends the session. What ran in it gets a hangup, and may survive it. */
   end(name: string): Promise<void>
   /** The command that attaches a terminal to it. */
@@ -32,7 +30,8 @@ export type NewTmuxSession = {
   readonly directory: string
   /** The program and its arguments, run without a shell. */
   readonly command: readonly [string, ...string[]]
-  readonly log: string
+  /** A program that gets all output as its input. */
+  readonly log: readonly [string, ...string[]]
   readonly columns?: number
   readonly rows?: number
 }
@@ -100,7 +99,7 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
       // One call: whatever the program prints first is in the log, too.
       const create = ['new-session', '-d', '-P', '-F', '#{pane_pid}', '-s', name, '-c', directory]
       const size = ['-x', String(columns), '-y', String(rows)]
-      const pipe = ['pipe-pane', '-o', '-t', paneOf(name), appendTo(log)]
+      const pipe = ['pipe-pane', '-o', '-t', paneOf(name), shellLine(log)]
       const stdout = await run([...create, ...size, '--', ...command, ';', ...pipe])
       const pid = Number(stdout.trim().split('\n')[0])
       if (Number.isSafeInteger(pid) && pid > 0) return { pid }
@@ -120,7 +119,6 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
       await run(['paste-buffer', '-d', '-p', '-r', '-b', buffer, '-t', paneOf(name)])
     },
     press: async (name, keys) => void (await run(['send-keys', '-t', paneOf(name), ...keys])),
-    log: async (name, file) => void (await run(['pipe-pane', '-t', paneOf(name), appendTo(file)])),
     end: async (name) => {
       const called = await call(['kill-session', '-t', sessionOf(name)])
       if (called.exitCode === 0 || isWithoutServer(called.stderr) || /can't find session/.test(called.stderr)) return
@@ -150,9 +148,9 @@ const isWithoutServer = (stderr: string): boolean =>
   )
 
 /** Run by tmux in `sh -c`, after it has expanded `#` and `%`. */
-const appendTo = (file: string): string => {
-  const quoted = `'${file.replaceAll("'", String.raw`'\''`)}'`
-  return `exec cat >> ${quoted.replaceAll('#', '##').replaceAll('%', '%%')}`
+const shellLine = (words: readonly string[]): string => {
+  const quoted = words.map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`)
+  return `exec ${quoted.join(' ').replaceAll('#', '##').replaceAll('%', '%%')}`
 }
 
 /** Every session inherits what the server was started with: nothing of ours may be in it. */

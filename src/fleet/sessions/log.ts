@@ -1,13 +1,20 @@
 import { readTail } from '../../process/files/log-tail.ts'
 
-/** A longer log is rotated: of an agent's life, up to twice as much is kept. */
 export const LONGEST_LOG_BYTES = 10_000_000
 
 const TAIL_BYTES = 256_000
 
-/** The last lines of a log, as plain text. */
-export const tailOf = (file: string, lines: number): string =>
-  plainText(readTail(file, TAIL_BYTES)).trimEnd().split('\n').slice(-lines).join('\n')
+/** The last lines of a log, as plain text. Those of a log that was just begun anew are in the one before. */
+export const tailOf = (file: string, lines: number): string => {
+  const now = linesOf(file)
+  const before = now.length < lines ? linesOf(`${file}.1`) : []
+  return [...before, ...now].slice(-lines).join('\n')
+}
+
+const linesOf = (file: string): string[] => {
+  const text = plainText(readTail(file, TAIL_BYTES)).trimEnd()
+  return text === '' ? [] : text.split('\n')
+}
 
 /** Without what moves a terminal's cursor, sets colors or titles. */
 const plainText = (text: string): string =>

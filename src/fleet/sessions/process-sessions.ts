@@ -11,7 +11,7 @@ import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { writeFifo } from '../../process/files/fifo.ts'
 import { spawnDetached } from '../../process/spawn.ts'
 import type { SessionsContext } from './context.ts'
-import { tailOf } from './log.ts'
+import { LONGEST_LOG_BYTES, tailOf } from './log.ts'
 import { agentDirectory, inputFile, logFile, rootFile } from './places.ts'
 import { endProcesses, prepareDirectory } from './prepare.ts'
 import { untilRunning } from './running.ts'
@@ -20,7 +20,7 @@ import { wrapped } from './wrapper.ts'
 
 /** Each agent as a background process without a terminal: its output goes to the log, its input comes from a FIFO. */
 export const createProcessSessions = (context: SessionsContext): SessionKindRules => {
-  const { home, clock } = context
+  const { home, clock, longestLogBytes = LONGEST_LOG_BYTES } = context
 
   const start = async (
     { name, directory: worktree, command, variables, mark }: NewSession,
@@ -31,7 +31,11 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
     const directory = prepareDirectory(context, name)
     let root: ProcessIdentity | undefined
     try {
-      const [program, ...args] = wrapped(command, { mark, input: 'fifo', directory })
+      const [program, ...args] = wrapped(command, {
+        mark,
+        directory,
+        log: { file: logFile(home, name), longestBytes: longestLogBytes },
+      })
       root = await spawnDetached({
         command: program,
         args,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
 import type { FleetSession } from '../../domain/fleet/agent.ts'
@@ -8,6 +8,7 @@ import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { argumentsOf } from '../../process/arguments.ts'
 import { liveness } from '../../process/identity.ts'
 import { createLogger } from '../../process/log.ts'
+import { tailOf } from './log.ts'
 import { agentDirectory, logFile } from './places.ts'
 import { endProcesses } from './prepare.ts'
 import { createProcessSessions } from './process-sessions.ts'
@@ -46,8 +47,8 @@ describe.each([
     ...change,
   })
 
-  const start = async (given: NewSession) => {
-    const sessions = create(contextOf())
+  const start = async (given: NewSession, change: { readonly longestLogBytes?: number } = {}) => {
+    const sessions = create({ ...contextOf(), ...change })
     const roots: ProcessIdentity[] = []
     const end = async (): Promise<boolean> => {
       const dead = await endProcesses({ clock: Date.now }, { root: roots[0], marks: [given.mark], graceMs: 0 })
@@ -125,6 +126,32 @@ describe.each([
     expect(await end()).toBe(true)
     for (const pid of all()) expect([pid, existsSync(`/proc/${pid}/exe`)]).toEqual([pid, false])
     expect((await sessions.list()).filter(({ dead }) => !dead)).toEqual([])
+  })
+
+  test('a log that is too long is moved aside, and no line in between is missing', async () => {
+    const command = ['sh', '-c', 'stty -echo 2>/dev/null; seq 1 1300000; read -r line'] as const
+    const { sessions, started } = await start(session(command), { longestLogBytes: 1_000_000 })
+    const log = logFile(box.path('state'), 'alder')
+    await expect.poll(async () => sessions.peek(started, 3), { timeout: 60_000 }).toContain('1300000')
+    await expect.poll(() => tailOf(log, 1)).toBe('1300000')
+    const kept = [`${log}.1`, log].map((file) => readFileSync(file, 'utf8')).join('')
+    const lines = kept.split(/\r?\n/).slice(1, -1).map(Number)
+    expect(lines.length).toBeGreaterThan(100_000)
+    expect(lines.filter((line, i) => i > 0 && line !== (lines[i - 1] ?? 0) + 1)).toEqual([])
+    expect(lines.at(-1)).toBe(1_300_000)
+    for (const file of [log, `${log}.1`]) expect(statSync(file).mode & 0o777).toBe(0o600)
+    // What was printed before that is in the other one.
+    writeFileSync(log, 'last\n')
+    expect(tailOf(log, 2).split('\n')).toEqual([expect.stringMatching(/^\d+$/), 'last'])
+  })
+
+  test('a log that can no longer be written stops nobody', async () => {
+    const finished = box.path('finished')
+    const script = `stty -echo 2>/dev/null; read -r line; seq 1 1300000 && echo done >'${finished}'; read -r line`
+    const { sessions, started } = await start(session(['sh', '-c', script]))
+    renameSync(dirname(logFile(box.path('state'), 'alder')), box.path('elsewhere'))
+    await sessions.send(started, 'go')
+    await expect.poll(() => existsSync(finished), { timeout: 20_000 }).toBe(true)
   })
 
   test('the next session of the same name begins anew, and never in place of one that runs', async () => {

@@ -4,8 +4,10 @@ import { AppError } from '../../domain/errors.ts'
 import { makeDirectorySync } from '../../process/files/make-directory.ts'
 import { writeNewFileSync } from '../../process/files/replace-file.ts'
 import { identifySync } from '../../process/identity.ts'
+import { logWriter } from '../../process/log-writer.ts'
 import { createTmux, type Tmux, tmuxSettings } from '../../process/tmux.ts'
 import type { SessionsContext } from './context.ts'
+import { LONGEST_LOG_BYTES } from './log.ts'
 import { environmentFile, fleetHome, logFile } from './places.ts'
 import { endProcesses, prepareDirectory } from './prepare.ts'
 import { endedAtOnce, untilRunning } from './running.ts'
@@ -15,7 +17,7 @@ import { environmentScript, wrapped } from './wrapper.ts'
 
 /** Each agent in a tmux session of its own, on a server of our own. */
 export const createTmuxSessions = (context: SessionsContext): SessionKindRules => {
-  const { home, clock, env } = context
+  const { home, clock, env, longestLogBytes = LONGEST_LOG_BYTES } = context
   const settingsFile = join(fleetHome(home), 'tmux.conf')
   const tmux: Tmux = createTmux({ socket: tmuxSocket(home), settingsFile, env, clock })
 
@@ -31,8 +33,8 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
     const { pid } = await tmux.start({
       name: targetOf(name),
       directory: worktree,
-      command: wrapped(command, { mark, input: 'terminal', directory }),
-      log: logFile(home, name),
+      command: wrapped(command, { mark, directory }),
+      log: logWriter(logFile(home, name), longestLogBytes),
     })
     const startedAt = clock()
     const root = identifySync(pid)

@@ -1,22 +1,28 @@
+import { logWriterScript } from '../../process/log-writer.ts'
 import { MARK_SCRIPT, markArguments, type RunMark } from '../../process/run-mark.ts'
 
 /** Leaves its process ID, and becomes the program. */
 export const STARTER = 'printf "%s\\n" "$$" >"$0/started.new" && mv "$0/started.new" "$0/started" && exec "$@"'
 
+/** Without a terminal: input comes from one FIFO, and output goes through another to whoever writes the log. */
+const BACKGROUND = `if [ -n "$log" ]; then
+  rm -f "$dir/input" "$dir/output" && (umask 077; mkfifo "$dir/input" "$dir/output") || exit 126
+  /bin/sh -c "$writer" coppice-log "$log" "$longest" <"$dir/output" >/dev/null 2>&1 &
+  exec 0<>"$dir/input" >"$dir/output" 2>&1 && rm -f "$dir/output" || exit 126
+fi
+`
+
 /**
  * The shell around an agent's program. It stays, so that the program's end is on disk whatever becomes of tmux or of us,
- * and outlives signals that are meant for the program. Arguments: the cgroup and the limit of the mark, `fifo` or
- * `terminal`, the agent's directory, the program with its arguments.
+ * and outlives signals that are meant for the program. Arguments: the cgroup and the limit of the mark, the
+ * agent's directory, the log (empty with a terminal), its longest size and its writer, the program with its arguments.
  *
  * `$TMUX` is hidden: an agent that uses tmux gets the user's own server, not the one with all agents.
  */
-const SCRIPT = `${MARK_SCRIPT}input=$1 dir=$2; shift 2
+const SCRIPT = `${MARK_SCRIPT}dir=$1 log=$2 longest=$3 writer=$4; shift 4
 unset TMUX TMUX_PANE
 if [ -f "$dir/environment" ]; then . "$dir/environment" && rm -f "$dir/environment" || exit 126; fi
-if [ "$input" = fifo ]; then
-  rm -f "$dir/input" && (umask 077; mkfifo "$dir/input") && exec 0<>"$dir/input" || exit 126
-fi
-trap : HUP INT QUIT TERM
+${BACKGROUND}trap : HUP INT QUIT TERM
 sh -c '${STARTER}' "$dir" "$@"
 code=$?
 printf "%s\\n" "$code" >"$dir/ended.new" && { sync "$dir/ended.new" 2>/dev/null || sync; } && mv "$dir/ended.new" "$dir/ended"
@@ -27,17 +33,24 @@ export const wrapped = (
   command: readonly [string, ...string[]],
   {
     mark,
-    input,
     directory,
-  }: { readonly mark: RunMark; readonly input: 'fifo' | 'terminal'; readonly directory: string },
+    log,
+  }: {
+    readonly mark: RunMark
+    readonly directory: string
+    /** Without a terminal: where its output goes. */
+    readonly log?: { readonly file: string; readonly longestBytes: number }
+  },
 ): readonly [string, ...string[]] => [
   '/bin/sh',
   '-c',
   SCRIPT,
   'coppice-session',
   ...markArguments(mark),
-  input,
   directory,
+  log?.file ?? '',
+  String(log?.longestBytes ?? 0),
+  logWriterScript,
   ...command,
 ]
 
