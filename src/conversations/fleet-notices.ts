@@ -7,9 +7,10 @@ import { recordReplies, type ReplyContext } from './outbox/replies.ts'
  */
 export const createTellFollowers =
   (speaker: ReplyContext): FleetContext['tell'] =>
-  async (store, event) => {
+  async (store, event, except) => {
     const text = describeItemEvent(event)
     for (const id of await store.items.followers(event.item.id)) {
+      if (id === except) continue
       const conversation = await store.conversations.get(id)
       if (conversation === undefined) continue
       const { platform, conversationId } = conversation

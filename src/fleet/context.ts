@@ -10,9 +10,9 @@ export type FleetContext = Pick<RunsContext, 'isolation' | 'environments' | 'age
   readonly installation: readonly [string, ...string[]]
   /**
    * Tells the conversations that follow an item what became of it. Called in the transaction that records it, so that
-   * they hear of it exactly if it happened.
+   * they hear of it exactly if it happened. `except`: a conversation that is answered by its own command.
    */
-  readonly tell: (store: Store, event: ItemEvent) => Promise<void>
+  readonly tell: (store: Store, event: ItemEvent, except?: string) => Promise<void>
   /** The formula runs that this process executes now. */
   readonly executing: Set<string>
   /** Tells this home's server to look at the fleet. False if there is none, or we are it. */

@@ -74,7 +74,8 @@ export const wakeAgent = async (
     await store.transaction(async (inside) => {
       const began = { session, lastSignAt: now, workedAt: agent.workedAt ?? now }
       if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return
-      if (item !== undefined) await hookAgain(context, inside, { item, agent: agent.name, by, afterCrash })
+      if (item !== undefined)
+        await hookAgain(context, inside, { item, agent: agent.name, by, conversation, afterCrash })
     })
     await failpoint('wake.working')
     return { agent: { ...spawning, state: 'working', session }, environment, codebase }
@@ -88,14 +89,20 @@ export const wakeAgent = async (
 const hookAgain = async (
   context: FleetContext,
   store: FleetContext['isolation']['store'],
-  { item, agent, by, afterCrash }: { item: Item; agent: string; by: string; afterCrash: boolean },
+  {
+    item,
+    agent,
+    by,
+    conversation,
+    afterCrash,
+  }: Required<WakeRequest> & { readonly item: Item; readonly agent: string },
 ): Promise<void> => {
   const at = context.isolation.clock()
   const current = (await store.items.get(item.id)) ?? item
   const change = { kind: 'restarted', agent, why: afterCrash ? 'crashed' : 'stopped' } as const
   if (current.state === 'parked') await store.items.move(item.id, { from: 'parked', to: 'hooked', change, by, at })
   else await store.items.note(item.id, change, { by, at })
-  await context.tell(store, { kind: 'restarted', item: { ...current, state: 'hooked' }, agent })
+  await context.tell(store, { kind: 'restarted', item: { ...current, state: 'hooked' }, agent }, conversation)
 }
 
 /** Its environment and its item stay as they were. */

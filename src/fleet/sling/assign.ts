@@ -87,7 +87,8 @@ export const resume = async (
     const change = { kind: 'restarted', agent: agent.name, why: 'stopped' } as const
     if (!(await inside.items.move(item.id, { from: 'parked', to: 'hooked', change, by, at }))) throw justTaken(agent)
     if (conversation !== undefined) await inside.items.follow(item.id, conversation, at)
-    await context.tell(inside, { kind: 'restarted', item: { ...item, state: 'hooked' }, agent: agent.name })
+    const event = { kind: 'restarted', item: { ...item, state: 'hooked' }, agent: agent.name } as const
+    await context.tell(inside, event, conversation)
   })
   const { session } = agent
   if (session !== undefined) {
@@ -125,7 +126,7 @@ const give = async (
   const { taken } = hooked
   await failpoint('assign.hooked')
   try {
-    const told = await tellAssigned(context, taken)
+    const told = await tellAssigned(context, taken, asker.conversation)
     await failpoint('assign.told')
     const now = (await store.items.get(item.id)) ?? item
     return { outcome: 'started', agent: told, item: now, environment, codebase, notices: [] }
@@ -140,7 +141,7 @@ const give = async (
 const justTaken = ({ name }: FleetAgent): AppError => new AppError('busy', `${name} has just got another item`)
 
 /** The program hears of its item; from then on the agent works on it. Repeating it only repeats the message. */
-export const tellAssigned = async (context: FleetContext, agent: FleetAgent): Promise<FleetAgent> => {
+export const tellAssigned = async (context: FleetContext, agent: FleetAgent, askedBy?: string): Promise<FleetAgent> => {
   const { isolation, sessions } = context
   const { store, clock } = isolation
   const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)
@@ -156,7 +157,7 @@ export const tellAssigned = async (context: FleetContext, agent: FleetAgent): Pr
   const began = { workedAt: agent.workedAt ?? now, lastSignAt: now }
   await store.transaction(async (inside) => {
     if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return
-    await context.tell(inside, { kind: 'started', item, agent: agent.name })
+    await context.tell(inside, { kind: 'started', item, agent: agent.name }, askedBy)
   })
   return { ...agent, ...began, state: 'working' }
 }

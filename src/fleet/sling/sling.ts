@@ -69,8 +69,8 @@ const toWorker = async (
   const program = await programFor(context, pool, codebase)
   const hook = await hookNewAgent(context, request, { item, pool, codebase, program })
   if ('why' in hook) return { outcome: 'refused', item, why: hook.why }
-  const { by, signal } = request
-  const spawned = await spawn(context, { ...hook, pool, codebase, by, signal })
+  const { by, conversation, signal } = request
+  const spawned = await spawn(context, { ...hook, pool, codebase, by, conversation, signal })
   return 'report' in spawned
     ? { outcome: 'limit', report: spawned.report }
     : started(context, { ...spawned, codebase }, item)

@@ -16,6 +16,7 @@ export type Spawning = Hooked & {
   readonly pool: PoolSettings
   readonly codebase: Codebase
   readonly by: string
+  readonly conversation?: string | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -51,7 +52,7 @@ export const spawn = async (
 
 const startIn = async (
   context: FleetContext,
-  { agent, item, pool, codebase }: Spawning,
+  { agent, item, pool, codebase, conversation }: Spawning,
   environment: IsolatedEnvironment,
 ): Promise<FleetAgent> => {
   const { store, clock, failpoint } = context.isolation
@@ -69,7 +70,7 @@ const startIn = async (
     if (!(await inside.fleetAgents.move(agent.id, 'spawning', state, patch))) return false
     if (item === undefined) return true
     const current = (await inside.items.get(item.id)) ?? item
-    await context.tell(inside, { kind: 'started', item: current, agent: agent.name })
+    await context.tell(inside, { kind: 'started', item: current, agent: agent.name }, conversation)
     return true
   })
   if (!isOurs) {
