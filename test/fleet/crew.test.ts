@@ -25,7 +25,9 @@ const second = async ({ box, context }: FleetWorld): Promise<Codebase> =>
 const add = async (world: FleetWorld, ...codebases: [Codebase, ...Codebase[]]) => {
   const added = await addCrew(world.fleet, { name: 'rust', codebases, agent: 'scripted', by })
   if (added.outcome !== 'added') throw new Error('the limit is reached')
-  return added
+  const [first] = added.trees
+  if (first === undefined) throw new Error('there is no worktree')
+  return { ...added, environment: first.environment }
 }
 
 const member = async ({ context: { store, host } }: FleetWorld) =>
@@ -40,15 +42,15 @@ describe.each(providerNames)('a crew member with environments of the kind %s', (
   test('has one name in all of its repositories, and nobody else has it', async () => {
     await using world = await crewWorld({ settings: { isolationProvider } })
     const lib = await second(world)
-    const { agent, trees } = await add(world, world.codebase)
+    const { agent, environment } = await add(world, world.codebase)
     expect(agent).toMatchObject({ kind: 'crew', state: 'working', itemId: undefined })
     const more = await addCrewTree(world.fleet, 'rust', lib, { by })
     expect('environment' in more).toBe(true)
     const all = await treesOf(world.fleet, 'rust')
     expect(all.map(({ codebase }) => codebase.name)).toEqual(['project', 'lib'])
-    for (const { environment } of all) {
-      expect(world.box.raw(environment.path, 'config', 'user.name')).toBe('rust')
-      expect(world.box.raw(environment.path, 'config', 'user.email')).toBe('rust@crew.coppice.invalid')
+    for (const { environment: its } of all) {
+      expect(world.box.raw(its.path, 'config', 'user.name')).toBe('rust')
+      expect(world.box.raw(its.path, 'config', 'user.email')).toBe('rust@crew.coppice.invalid')
     }
     for (const repository of [world.repo.path, world.box.path('lib')]) {
       expect(world.box.raw(repository, 'config', 'user.name')).toBe('Ada')
@@ -56,7 +58,7 @@ describe.each(providerNames)('a crew member with environments of the kind %s', (
       expect(world.box.raw(repository, 'status', '--porcelain')).toBe('')
     }
     // What it commits, from its session, has its name.
-    const path = trees[0]?.environment.path ?? ''
+    const { path } = environment
     await world.order('rust', 'commit hello')
     await expect.poll(() => world.box.raw(path, 'log', '-1', '--format=%s by %an <%ae>')).toContain('hello by rust')
     // Asked for again, it is the same one.
@@ -66,8 +68,8 @@ describe.each(providerNames)('a crew member with environments of the kind %s', (
 
   test('works an item off in its own tree, and stays', async () => {
     await using world = await crewWorld({ remote: true, settings: { isolationProvider } })
-    const { trees } = await add(world, world.codebase)
-    const path = trees[0]?.environment.path ?? ''
+    const { environment } = await add(world, world.codebase)
+    const { path } = environment
     const [first, next] = [await world.addItem('Fix login'), await world.addItem('Docs')]
     expect(await sling(world.fleet, { item: first.id, crew: 'rust', by })).toMatchObject({
       outcome: 'started',
@@ -92,8 +94,7 @@ describe.each(providerNames)('a crew member with environments of the kind %s', (
 
 test('nothing but a person removes a worktree of the crew, and only if that is safe', async () => {
   await using world = await crewWorld()
-  const { trees } = await add(world, world.codebase)
-  const environment = trees[0]?.environment ?? expect.unreachable()
+  const { environment } = await add(world, world.codebase)
   await fleetDown(world.fleet, { by, clean: true, graceMs: 0 })
   expect(existsSync(environment.path)).toBe(true)
   for (const trigger of ['closed', 'merged', 'stale', 'room', 'fleet'] as const) {
