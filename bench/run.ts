@@ -16,6 +16,7 @@ import { resolve } from './resolve.ts'
 import { saveResult, readResults } from './results.ts'
 import { serverStart } from './server-start.ts'
 import { makeStage } from './stage.ts'
+import { slings } from './sling.ts'
 import { sweep } from './sweep.ts'
 
 const all = [
@@ -32,6 +33,7 @@ const all = [
   agentOverhead,
   idleServer,
   serverStart,
+  slings,
 ]
 
 const wanted = process.argv.slice(2)
