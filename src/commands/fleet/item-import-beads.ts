@@ -26,7 +26,7 @@ const toText = ({ imported, file, dryRun }: Result, view: View): string =>
 const describeOver = ({ item, there }: BeadsImport['noLongerOpen'][number]): string =>
   `${itemName(item)}: ${there === 'closed' ? 'closed' : 'deleted, or not in the file'}`
 
-export const leftOutOfBeads = ({ leftOut }: BeadsImport): readonly string[] =>
+const leftOutOfBeads = ({ leftOut }: BeadsImport): readonly string[] =>
   leftOutText([
     [leftOut.closed, 'closed'],
     [leftOut.deleted, 'deleted'],

@@ -6,7 +6,6 @@ import { importedJson, importedText, itemName, notesText, shortJson } from '../v
 import { describeParkReason, stateWord } from '../views/items.ts'
 import { exitCodes } from '../views/failure.ts'
 import type { View } from '../views/view.ts'
-import { leftOutOfBeads } from './item-import-beads.ts'
 import { changerOf } from './scope.ts'
 
 type Result = BeadsSync & { readonly dryRun: boolean }
@@ -51,7 +50,6 @@ const toText = (result: Result, view: View): string => {
       refused.map(({ item, said }) => `${itemName(item)}: ${said}`),
       view,
     ),
-    ...leftOutOfBeads(imported),
   ].join('\n')
 }
 

@@ -98,7 +98,10 @@ export const openBd = async (
     setStatus: (ids, status) => change(ids, status, (some) => ['update', ...some, '--status', status]),
     close: (ids, reason) => change(ids, 'closed', (some) => ['close', ...some, '--reason', reason]),
     comment: async (id, text) => {
-      const result = await run(['comments', 'add', id, withoutInvisible(text), '--actor', 'coppice', '--json'], MOST_ANSWERED)
+      const result = await run(
+        ['comments', 'add', id, withoutInvisible(text), '--actor', 'coppice', '--json'],
+        MOST_ANSWERED,
+      )
       if (result.exitCode !== 0) throw failed('comments', result)
     },
   }
