@@ -96,6 +96,7 @@ describe('item import github', () => {
   test('names what is wrong with its options, and a repository that is elsewhere', async () => {
     expect((await run('import', 'github', '--state', 'new')).code).toBe(2)
     expect((await run('import', 'github', '--limit', '0')).code).toBe(2)
+    expect((await run('import', 'github', '--label', ' ')).code).toBe(2)
     const other = world.box.repo('other')
     const result = await world.run(other.path, 'item', 'import', 'github')
     expect([result.code, result.err]).toEqual([1, expect.stringContaining('--github <owner/name>')])

@@ -113,9 +113,14 @@ describe('what happens here is told to beads:', () => {
     const { sync, states, bd, world } = scene
     bd.write({ envelope })
     await sync()
-    for (const id of [1, 2, 3]) await closeItem(world.fleet, id, 'cli')
-    expect(await sync()).toMatchObject({ pushed: { length: 3 }, refused: [] })
+    // The first item waits for the last one from now on.
+    bd.set('bd-3', blocks('bd-4'))
+    bd.write({ issues: [...bd.read().issues, anIssue('bd-4')] })
+    await sync()
+    for (const id of [1, 2, 3, 4]) await closeItem(world.fleet, id, 'cli')
+    expect(await sync()).toMatchObject({ pushed: { length: 4 }, refused: [] })
     expect(Object.values(await states())).toEqual([
+      ['closed', 'closed'],
       ['closed', 'closed'],
       ['closed', 'closed'],
       ['closed', 'closed'],

@@ -25,7 +25,11 @@ const run = async (call: Call): Promise<Result> => {
   return { imported, dryRun, now: context.clock() }
 }
 
-const labelsOf = ({ values }: Call): readonly string[] => listOf(values, 'label').map((label) => label.trim())
+const labelsOf = ({ values }: Call): readonly string[] => {
+  const labels = listOf(values, 'label').map((label) => label.trim())
+  if (labels.includes('')) throw usage('--label is empty', 'usage: --label <name>')
+  return labels
+}
 
 const stateOf = ({ values }: Call): IssueStateFilter => {
   const given = textOf(values, 'state') ?? 'open'

@@ -69,12 +69,17 @@ describe('work that has begun', () => {
     ['hooked', { state: 'hooked', environmentId }],
     ['in review', { state: 'in_review', environmentId }],
     ['parked with its worktree', { state: 'parked', environmentId }],
-    ['closed', { state: 'closed' }],
   ])('keeps its text: %s', (_name, change) => {
     const kept = importAgain({ ...imported, ...change }, { body: 'more' })
     expect(kept).toMatchObject({ patch: {}, begun: ['body'], edited: [] })
     // It is given up.
     expect(importAgain({ ...kept.item, state: 'open' }, { body: 'more' }).patch).toEqual({ body: 'more' })
+  })
+
+  test('and has ended is nobody’s concern any more', () => {
+    for (const state of ['closed', 'landed'] as const) {
+      expect(mergeFromSource({ ...imported, state }, { ...there, body: 'more' })).toEqual(nothing)
+    }
   })
 
   test('is not what an item is that was only parked', () => {

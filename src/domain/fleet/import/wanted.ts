@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { withoutInvisible } from '../../text/visible.ts'
 import {
+  isSettled,
   type Item,
   type ItemField,
   type ItemSource,
@@ -69,6 +70,7 @@ export type Merged = {
 }
 
 export const mergeFromSource = (item: Item, wanted: Resolved): Merged => {
+  if (isSettled(item.state)) return { patch: {}, edited: [], begun: [], seen: undefined }
   const known = item.source?.seen
   const now = seenOf(wanted)
   const here = seenOf(item)
