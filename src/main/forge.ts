@@ -11,27 +11,24 @@ export const createForge = (
   settings: () => Promise<GithubSettings>,
   parts: Pick<PlatformParts, 'log' | 'clock' | 'secrets'>,
 ): Forge => {
-  type Loaded = { readonly github: Forge; readonly hasLogin: boolean }
-  let loaded: Promise<Loaded> | undefined
-  const load = async (): Promise<Loaded> => {
+  let loaded: Promise<Forge | undefined> | undefined
+  const load = async (): Promise<Forge | undefined> => {
     const given = await settings()
     const { hasCredentials } = await import('../platforms/github/settings.ts')
-    const { createGithubForge } = await import('../platforms/github/forge.ts')
-    return { github: createGithubForge(given, parts), hasLogin: hasCredentials(given) }
+    if (!hasCredentials(given)) return undefined
+    return (await import('../platforms/github/forge.ts')).createGithubForge(given, parts)
   }
-  const anyForge = (): Promise<Loaded> => (loaded ??= load())
-  const forge = async (): Promise<Forge | undefined> => {
-    const { github, hasLogin } = await anyForge()
-    return hasLogin ? github : undefined
-  }
+  const forge = (): Promise<Forge | undefined> => (loaded ??= load())
+  const reader = async (): Promise<Forge> =>
+    (await forge()) ?? (await import('../platforms/github/forge.ts')).createGithubForge(await settings(), parts)
   return {
     repositoryAt: async (remoteUrl) => (await forge())?.repositoryAt(remoteUrl),
     mergedPullRequests: async (codebase, questions, options) =>
       (await forge())?.mergedPullRequests(codebase, questions, options) ?? { merged: [] },
     openPullRequest: async (codebase, wanted, options) =>
       (await forge())?.openPullRequest(codebase, wanted, options) ?? { outcome: 'no-forge' },
-    issues: async (...asked) => (await anyForge()).github.issues(...asked),
-    issuesNumbered: async (...asked) => (await anyForge()).github.issuesNumbered(...asked),
+    issues: async (...asked) => (await reader()).issues(...asked),
+    issuesNumbered: async (...asked) => (await reader()).issuesNumbered(...asked),
     closeIssue: async (...asked) => (await forge())?.closeIssue(...asked) ?? { outcome: 'no-forge' },
     login: async (url) => {
       try {

@@ -16,7 +16,8 @@ const run = async (call: Call): Promise<Result> => {
   const { codebase, fleet: open } = await resolveTarget(call)
   const fleet = await open()
   const by = changerOf(call, fleet)
-  const words = { closed: 'Done in Coppice', parked: parkedComment }
+  // beads can be told to refuse a reason of less than 20 characters.
+  const words = { closed: 'Its item in Coppice is done', parked: parkedComment }
   return { ...(await syncBeads(fleet, { codebase, by, dryRun, signal: call.signal, words })), dryRun }
 }
 
