@@ -88,8 +88,8 @@ describe('item import github', () => {
     const limited = await json<{ error: { code: string; message: string; remedies: string[] } }>(1, 'import', 'github')
     expect(limited.error).toMatchObject({
       code: 'remote-unreachable',
-      message: expect.stringMatching(/it accepts requests again in (9|10) minutes/),
-      remedies: ['without a token, that is 60 requests an hour: set GITHUB_TOKEN for 5,000'],
+      message: expect.stringMatching(/^GitHub's rate limit was reached; it resets in (9|10) minutes$/),
+      remedies: ['without a token, GitHub allows 60 requests an hour; set GITHUB_TOKEN for 5,000'],
     })
   })
 

@@ -6,16 +6,16 @@ export const forgeProblem = (problem: ForgeProblem, now: number): { readonly wha
   switch (problem.outcome) {
     case 'no-forge':
       return {
-        what: 'the repository is on no GitHub that Coppice knows',
+        what: "the repository isn't on a GitHub that Coppice knows",
         todo: remedy`name it with ${coppice('codebase add <path> --github <owner/name>')}. For a GitHub Enterprise Server, set GITHUB_API_URL`,
       }
     case 'unreachable':
       return { what: `couldn't reach ${problem.forge}: ${problem.said}`, todo: 'check the network and try again' }
     case 'limited':
       return {
-        what: `${problem.forge} limits how often it can be asked; it accepts requests again ${inMinutes(problem.until, now)}`,
+        what: `${problem.forge}'s rate limit was reached; it resets ${inMinutes(problem.until, now)}`,
         todo: problem.anonymous
-          ? 'without a token, that is 60 requests an hour: set GITHUB_TOKEN for 5,000'
+          ? 'without a token, GitHub allows 60 requests an hour; set GITHUB_TOKEN for 5,000'
           : 'try again then',
       }
     case 'refused':
