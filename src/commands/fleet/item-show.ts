@@ -1,5 +1,5 @@
 import type { FormulaRun } from '../../domain/fleet/formula.ts'
-import type { ItemHistoryEntry } from '../../domain/fleet/item.ts'
+import { type ItemHistoryEntry, sourceLabel } from '../../domain/fleet/item.ts'
 import { type ItemSeen, seenItems } from '../../fleet/items/seen.ts'
 import { type Call, command } from '../command.ts'
 import { describeChange, describeParkReason, historyJson, itemJson, stateWord } from '../views/items.ts'
@@ -43,11 +43,7 @@ const toText = (
     ['worktree', environment && view.chat !== true ? tilde(environment.path, view) : undefined],
     ['result', result && `${result.branch} at ${result.sha?.slice(0, 7)}`],
     ['pull request', pullRequest],
-    [
-      'source',
-      item.source &&
-        (item.source.kind === 'github' ? `${item.source.repository}#${item.source.number}` : item.source.id),
-    ],
+    ['source', item.source && sourceLabel(item.source)],
     ['added by', item.createdBy],
   ]
   return [

@@ -7,10 +7,11 @@ type Registered = { name: string; description: string; options?: Registered[]; t
 const registered = applicationCommands(chatCommands) as unknown as Registered[]
 
 test('every command of the chat is registered, one per first word', () => {
-  const words = registered.flatMap(({ name, options = [] }) => {
-    const below = options.filter(({ type }) => type === 1)
-    return below.length === 0 ? [name] : below.map((one) => `${name} ${one.name}`)
-  })
+  const namesOf = ({ name, options = [] }: Registered): string[] => {
+    const below = options.filter(({ type }) => type === 1 || type === 2)
+    return below.length === 0 ? [name] : below.flatMap(namesOf).map((one) => `${name} ${one}`)
+  }
+  const words = registered.flatMap(namesOf)
   expect(words.toSorted()).toEqual(chatCommands.map(({ name }) => name).toSorted())
   expect(registered.map(({ name }) => name)).toEqual(expect.arrayContaining(['status', 'stop', 'worktree']))
 })
@@ -41,6 +42,10 @@ test('a command that was used is what somebody would have typed', () => {
   const given = { type: 3, name: 'arguments', value: ' issue-42 --force\u200B ' }
   expect(used({ type: 1, name: 'worktree', options: [{ type: 1, name: 'remove', options: [given] }] })).toBe(
     '/worktree remove issue-42 --force',
+  )
+  const github = { type: 1, name: 'github', options: [{ ...given, value: '--label ready' }] }
+  expect(used({ type: 1, name: 'item', options: [{ type: 2, name: 'import', options: [github] }] })).toBe(
+    '/item import github --label ready',
   )
   expect(used({ type: 2, name: 'status' })).toBeUndefined()
   expect(commandText(interaction({ type: 3 }))).toBeUndefined()
