@@ -61,6 +61,9 @@ export const scripted = (script: string): Agent => ({
   interactive: async () => ({ command: ['sh', script], variables: {} }),
 })
 
+/** The program that runs it turn by turn where there is no terminal: the same worker, instead of a whole Coppice. */
+export const scriptedTurns = (script: string): FleetContext['installation'] => ['sh', script]
+
 /** Its program was removed after somebody looked. */
 export const lost: Agent = {
   name: 'lost',
