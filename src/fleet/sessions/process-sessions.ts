@@ -10,6 +10,7 @@ import { listDirectory } from '../../process/files/list-directory.ts'
 import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { writeFifo } from '../../process/files/fifo.ts'
 import { spawnDetached } from '../../process/spawn.ts'
+import { unmarked } from '../../process/spawn-unmarked.ts'
 import type { SessionsContext } from './context.ts'
 import { LONGEST_LOG_BYTES, tailOf } from './log.ts'
 import { agentDirectory, inputFile, logFile, rootFile } from './places.ts'
@@ -37,8 +38,8 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
         log: { file: logFile(home, name), longestBytes: longestLogBytes },
       })
       root = await spawnDetached({
-        command: program,
-        args,
+        // Nor does it end with the agent that may have asked for it.
+        ...unmarked(program, args),
         cwd: worktree,
         env: variables,
         logFile: logFile(home, name),

@@ -69,11 +69,14 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
           ? [{ name: target.slice(PREFIX.length), target, root: dead ? undefined : identifySync(pid), startedAt, dead }]
           : [],
       ),
-    peek: ({ target }, lines) => tmux.capture(target, lines),
-    send: async ({ target }, text) => {
-      if (text.includes('\n') || text.length > MOST_TYPED) await tmux.paste(target, text)
-      else await tmux.type(target, text)
-      await tmux.press(target, ['Enter'])
+    peek: async ({ root }, lines) => tmux.capture(await tmux.paneOf(root.pid), lines),
+    // By its process: a person who is attached may have another window in front.
+    send: async ({ root }, text) => {
+      const pane = await tmux.paneOf(root.pid)
+      if (pane.dead) throw new AppError('program-failed', 'its program has ended')
+      if (/[\n\t]/.test(text) || text.length > MOST_TYPED) await tmux.paste(pane, text)
+      else await tmux.type(pane, text)
+      await tmux.press(pane, ['Enter'])
     },
     clear: (name) => tmux.end(targetOf(name)),
     attachCommand: ({ target }) => tmux.attachCommand(target),
