@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs'
 import type { FleetAgent } from '../domain/fleet/agent.ts'
 import { dropLeasesOf } from '../isolation/lease.ts'
 import { liveness } from '../process/identity.ts'
@@ -30,7 +29,7 @@ export const endSession = async (
   await failpoint('session.ended')
   if (await isLatestLife(context, agent)) {
     for (const kind of sessions.all()) await kind.clear(agent.name)
-    rmSync(rootFile(agentDirectory(home, agent.name)), { force: true })
+    deleteTreeSync(rootFile(agentDirectory(home, agent.name)))
   }
   await failpoint('session.cleared')
   const { environmentId } = agent

@@ -1,6 +1,7 @@
-import { closeSync, rmSync } from 'node:fs'
+import { closeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
+import { deleteTreeSync } from '../../process/files/delete-tree.ts'
 import { makeDirectorySync } from '../../process/files/make-directory.ts'
 import { openLogSync } from '../../process/files/replace-file.ts'
 import { liveness } from '../../process/identity.ts'
@@ -8,7 +9,16 @@ import { killRun, killTree } from '../../process/kill.ts'
 import type { RunMark } from '../../process/run-mark.ts'
 import { processesOfRuns } from '../../process/run-processes.ts'
 import type { SessionsContext } from './context.ts'
-import { agentDirectory, endedFile, environmentFile, inputFile, logFile, startedFile } from './places.ts'
+import {
+  agentDirectory,
+  endedFile,
+  environmentFile,
+  inputFile,
+  logFile,
+  outputFile,
+  rootFile,
+  startedFile,
+} from './places.ts'
 
 /** The agent's directory, without anything that an earlier session left there. */
 export const prepareDirectory = ({ home }: Pick<SessionsContext, 'home'>, name: string): string => {
@@ -17,7 +27,10 @@ export const prepareDirectory = ({ home }: Pick<SessionsContext, 'home'>, name: 
   makeDirectorySync(dirname(logFile(home, name)))
   // Before tmux creates it, readable by everybody.
   closeSync(openLogSync(logFile(home, name)))
-  for (const file of [startedFile, endedFile, environmentFile, inputFile]) rmSync(file(directory), { force: true })
+  // Whatever is there: the agent could write here, and a directory in the place of a file must not stop its next life.
+  for (const file of [startedFile, endedFile, environmentFile, inputFile, outputFile, rootFile]) {
+    deleteTreeSync(file(directory))
+  }
   return directory
 }
 

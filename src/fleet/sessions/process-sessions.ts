@@ -72,8 +72,18 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
 }
 
 const seen = (directory: string, name: string): SessionSeen[] => {
-  const word = readUntrustedTextSync(rootFile(directory), { maxBytes: 1_000 })?.trim()
-  const root = word === undefined ? undefined : parseIdentityWord(word)
   const startedAt = lstatIfThere(rootFile(directory))?.mtimeMs
+  if (startedAt === undefined) return []
+  const root = rootIn(directory)
+  if (root === 'unusable') return [{ name, target: name, root: undefined, startedAt, dead: false }]
   return root === undefined ? [] : [{ name, target: name, root, startedAt, dead: liveness(root) === 'dead' }]
+}
+
+/** One agent's file that can't be read must not hide the sessions of all others. */
+const rootIn = (directory: string): ProcessIdentity | undefined | 'unusable' => {
+  try {
+    return parseIdentityWord(readUntrustedTextSync(rootFile(directory), { maxBytes: 1_000 })?.trim() ?? '')
+  } catch {
+    return 'unusable'
+  }
 }
