@@ -14,9 +14,12 @@ import { assertHooksAgree, makeFleetWorld } from '../helpers/fleet.ts'
 const by = 'cli'
 const files = ['started', 'ended', 'environment', 'input', 'output', 'root']
 
+const putDirectory = (path: string): unknown => mkdirSync(join(path, 'x'), { recursive: true })
+const putFifo = (path: string): unknown => execFileSync('mkfifo', [path])
+
 test.each([
-  ['process', 'a directory', (path: string) => void mkdirSync(join(path, 'x'), { recursive: true })],
-  ['tmux', 'a FIFO', (path: string) => void execFileSync('mkfifo', [path])],
+  ['process', 'a directory', putDirectory],
+  ['tmux', 'a FIFO', putFifo],
 ] as const)(
   'what an agent puts in the place of its files stops neither the fleet nor its own next life (%s, %s)',
   async (kind: SessionKind, _what, put) => {
