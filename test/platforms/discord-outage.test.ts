@@ -97,6 +97,22 @@ describe('a reply', () => {
     expect(discord.saidIn(discord.general.id)).toEqual(['two'])
   })
 
+  test.each([0, -5, Number.NaN])('is tried again from the outbox if Discord asks to wait %d s', async (seconds) => {
+    let asked = 0
+    discord.rest.fail = ({ method }) =>
+      method === 'POST' && asked++ < 100 ? { how: 'limited', seconds } : undefined
+    expect(await failure(reply('one'))).toMatchObject({ kind: 'unreachable' })
+    expect(asked).toBe(1)
+  })
+
+  test('is tried again from the outbox if Discord asks to wait a moment again and again', async () => {
+    discord.breakSending({ how: 'limited', seconds: 0.05 })
+    expect(await failure(reply('one'))).toMatchObject({ kind: 'unreachable' })
+    discord.breakSending(undefined)
+    await platform.send(reply('one'))
+    expect(discord.saidIn(discord.general.id)).toEqual(['one'])
+  })
+
   test('whose answer was lost is not doubled', async () => {
     discord.breakSending({ how: 'lost' })
     await failure(reply('one'))
