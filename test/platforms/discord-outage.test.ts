@@ -99,8 +99,7 @@ describe('a reply', () => {
 
   test.each([0, -5, Number.NaN])('is tried again from the outbox if Discord asks to wait %d s', async (seconds) => {
     let asked = 0
-    discord.rest.fail = ({ method }) =>
-      method === 'POST' && asked++ < 100 ? { how: 'limited', seconds } : undefined
+    discord.rest.fail = ({ method }) => (method === 'POST' && asked++ < 100 ? { how: 'limited', seconds } : undefined)
     expect(await failure(reply('one'))).toMatchObject({ kind: 'unreachable' })
     expect(asked).toBe(1)
   })
