@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
 import { createDiscordPlatform } from '../../src/platforms/discord/platform.ts'
+import { isLater, snowflakeAt } from '../../src/platforms/discord/snowflake.ts'
 import type { PlatformMemory, RecentConversation } from '../../src/platforms/memory.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { type DiscordDouble, startDiscord } from '../helpers/discord-double/double.ts'
-import { alice, mallory, type Message } from '../helpers/discord-double/state.ts'
+import { alice, mallory, type Message, self } from '../helpers/discord-double/state.ts'
 import { inboxOf, type Received } from '../helpers/inbox.ts'
 import { memoryForTest } from '../helpers/platform-memory.ts'
 import { until } from '../helpers/server-process.ts'
@@ -267,5 +268,32 @@ describe('what is written while the server is down', () => {
     await start()
     await heard(4)
     expect(texts()).toEqual(['one', 'hello', 'live', 'in private'])
+  })
+
+  test('is found in a busy channel, behind messages that are not for us', async () => {
+    await begun()
+    await platform.stop()
+    discord.gateway.expire()
+    for (let at = 0; at < 1_200; at++) discord.say(`among people ${at}`, { quietly: true })
+    for (let at = 0; at < 250; at++) discord.say(`<@${self.id}> spam ${at}`, { quietly: true, by: mallory })
+    discord.say('@coppice in the channel', { quietly: true })
+    await start()
+    await heard(3)
+    expect(texts()).toEqual(['one', 'hello', 'in the channel'])
+  })
+
+  test('is found if the clock was ahead when the server last looked, and a live message corrects that', async () => {
+    await begun()
+    await platform.stop()
+    const ahead = snowflakeAt(Date.now() + 24 * 60 * 60_000)
+    await memory.set('seen:gateway', ahead)
+    discord.gateway.expire()
+    discord.say('in private', { quietly: true, in: direct, direct: true })
+    await start()
+    await heard(3)
+    discord.say('@coppice live')
+    await heard(4)
+    await platform.stop()
+    expect(isLater(ahead, (await memory.get('seen:gateway')) ?? '')).toBe(true)
   })
 })
