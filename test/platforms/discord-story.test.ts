@@ -270,6 +270,21 @@ describe('what is written while the server is down', () => {
     expect(texts()).toEqual(['one', 'hello', 'live', 'in private'])
   })
 
+  test('is read again no earlier than Discord asks', async () => {
+    await begun()
+    await platform.stop()
+    discord.gateway.expire()
+    discord.say('in private', { quietly: true, in: direct, direct: true })
+    const asked: number[] = []
+    discord.rest.fail = ({ method, path }) => {
+      if (method !== 'GET' || path !== `/channels/${direct}/messages`) return undefined
+      return asked.push(Date.now()) === 1 ? { how: 'limited', seconds: 3 } : undefined
+    }
+    await start()
+    await heard(3)
+    expect((asked[1] ?? 0) - (asked[0] ?? 0)).toBeGreaterThanOrEqual(3_000)
+  })
+
   test('is found in a busy channel, behind messages that are not for us', async () => {
     await begun()
     await platform.stop()
