@@ -537,6 +537,17 @@ test('one that is told to stop can put down what it holds before it is ended', a
   expect(identity === undefined ? 'unseen' : liveness(identity)).toBe('dead')
 })
 
+test('an agent that goes on after it was told to stop gets no file written and no command run', async () => {
+  const stop = new AbortController()
+  const running = run('insists', { signal: stop.signal })
+  await expect.poll(() => trace('pids')).not.toBe('')
+  stop.abort('stop')
+  expect((await running).result.outcome).toBe('cancelled')
+  const refusal = { message: expect.stringContaining('the run was stopped') }
+  expect(answers()).toMatchObject([refusal, refusal])
+  expect([existsSync(join(tree, 'late.txt')), trace('ran')]).toEqual([false, ''])
+})
+
 test('a closer look tells its version and whether it is logged in, and leaves nothing behind', async () => {
   expect(await agentThat('works').inspect?.()).toEqual({ state: 'ready', version: '1.2.3' })
   expect(await agentThat('logged-out').inspect?.()).toMatchObject({ state: 'logged-out' })
