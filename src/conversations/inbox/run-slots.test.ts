@@ -263,6 +263,24 @@ test('a question that its agent did not wait for does not stop the clock', async
   await expect.poll(async () => (await heard('a')).join()).toContain('Stopped: the run')
 })
 
+test('a question that its agent did not wait for is no longer pending when the run has ended', async () => {
+  const { say, heard } = await running(async ({ prompt, ask }) => {
+    const answer = ask?.({ kind: 'permission', agent: 'scripted', what: prompt })
+    if (prompt === 'asks and goes') return 'gone'
+    return `${prompt}: ${String((await answer)?.kind)}`
+  })
+  const timesAsked = async (): Promise<number> =>
+    (await heard('a')).filter((text) => text.includes('asks for permission')).length
+  await say('a', 'asks and goes')
+  await expect.poll(() => heard('a')).toContain('gone')
+  await say('a', '/allow')
+  await expect.poll(() => heard('a')).toContain('No pending question.')
+  await say('a', 'asks and stays')
+  await expect.poll(timesAsked).toBe(2)
+  await say('a', '/allow')
+  await expect.poll(() => heard('a')).toContain('asks and stays: allowed')
+})
+
 test('a shutdown does not wait for runs that wait for a person', async () => {
   const { say, conversations, working, world } = await running(asks)
   await say('a', 'ask a')
