@@ -5,7 +5,7 @@ import { describeRemovalReason } from '../commands/views/merged.ts'
 import { describeNotice, describeNotices } from '../commands/views/notices.ts'
 import { describeReasons } from '../commands/views/reasons.ts'
 import { block, code, listed, placeholdersAsCode, plain, printable } from '../commands/views/view.ts'
-import type { AgentQuestion } from '../agents/question.ts'
+import { type AgentQuestion, choiceAnswer } from '../agents/question.ts'
 import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, isAppError, NotIsolatedError, toAppError } from '../domain/errors.ts'
@@ -15,6 +15,7 @@ import type { RemovalReason } from '../domain/removal/branch-note.ts'
 import { type GateAnswer, refusals } from '../domain/removal/gates.ts'
 import { counted, sentence, withFullStop } from '../domain/text/words.ts'
 import { shellWord } from '../domain/text/shell-word.ts'
+import { withoutInvisible } from '../domain/text/visible.ts'
 import { type GoneCodebase, goneBecause } from '../commands/codebase-binding.ts'
 import type { RepoCommand } from '../commands/repo-commands.ts'
 import { limitMessage } from '../commands/views/limit.ts'
@@ -255,6 +256,38 @@ export const questionNotice = (question: AgentQuestion, redact: (text: string) =
     `Reply with a number${several}, or with \`/answer\` and your own words; \`/deny\` declines. It waits for your answer; \`/stop\` ends the run.`,
   ].join('\n')
 }
+
+/** One choice is pressed; several have to be written, since each press would be the whole answer. */
+export const questionActions = (
+  question: AgentQuestion,
+  id: string,
+  redact: (text: string) => string,
+): readonly ReplyAction[] => {
+  if (question.kind === 'permission') {
+    return [
+      { label: 'Allow once', command: `/allow ${id}`, style: 'primary' },
+      { label: 'Deny', command: `/deny ${id}`, style: 'danger' },
+    ]
+  }
+  const choices = question.several ? [] : question.choices
+  return [
+    ...choices.map(({ label }, at) => ({
+      label: buttonLabel(`${at + 1}. ${redact(label)}`),
+      command: `/answer ${choiceAnswer(id, at + 1)}`,
+    })),
+    { label: 'Decline', command: `/deny ${id}` },
+  ]
+}
+
+const buttonLabel = (text: string): string => {
+  const line = oneLine(withoutInvisible(text))
+  if (line.length <= SHOWN_LABEL) return line
+  // Never half a character.
+  return `${line.slice(0, SHOWN_LABEL - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+}
+
+/** The whole choice is above the buttons. */
+const SHOWN_LABEL = 40
 
 export const unansweredNotice = (minutes: number): string =>
   `No answer within ${minutes % 60 === 0 ? counted(minutes / 60, 'hour') : counted(minutes, 'minute')}: taken as a no.`

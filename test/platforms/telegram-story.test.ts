@@ -124,6 +124,31 @@ describe('a button', () => {
     expect(received[0]).toMatchObject({ conversationId, text: command, details: { channelId: String(group.id) } })
   })
 
+  test('that is clicked twice has one delivery ID, and buttons of two messages have two', async () => {
+    const { telegram, platform, received } = scene
+    await platform.send(reply('May I?', { actions: allow }))
+    telegram.press('Allow', { chat: group })
+    telegram.press('Allow', { chat: group })
+    await heard(2)
+    await platform.send(reply('And this?', { id: 'another.0', actions: allow }))
+    telegram.press('Allow', { chat: group })
+    await heard(3)
+    const [first, second, third] = received.map(({ deliveryId }) => deliveryId)
+    expect(second).toBe(first)
+    expect(third).not.toBe(first)
+  })
+
+  test('is beside others if its label is short, and has a row of its own if not', async () => {
+    const { telegram, platform } = scene
+    await platform.send(reply('May I?', { actions: allow }))
+    const choices = ['1. SQLite', '2. A database on a server of its own'].map((label) => ({ label, command: label }))
+    await platform.send(reply('Which?', { id: 'another.0', actions: choices }))
+    expect(telegram.messages.map(({ buttons: all }) => all.map(({ row }) => row))).toEqual([
+      [0, 0],
+      [0, 1],
+    ])
+  })
+
   test('that is not known any more says so', async () => {
     const { telegram, platform, received } = scene
     await platform.send(reply('May I?', { actions: allow }))
