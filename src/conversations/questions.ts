@@ -3,7 +3,7 @@ import { type AgentAnswer, type AgentQuestion, isChoice, type QuestionReply, rea
 import type { QuestionOutcome } from '../commands/command.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
-import { questionActions, questionNotice, resumingNotice, unansweredNotice } from './notices.ts'
+import { questionActions, questionNotice, resumingNotice, unansweredNotice } from './question-texts.ts'
 import type { WhileWaiting } from './inbox/run-slots.ts'
 import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 

@@ -10,7 +10,7 @@ const said = (conversationId: string, key: string, change: Partial<AReply> = {})
   aReply(key, { conversationId, ...change })
 
 const due = async ({ outbox }: Store, now = 100, limit = 99, platforms = ['slack', 'web']): Promise<string[]> =>
-  (await outbox.due(platforms, { now, longestWaitMs: 1_000 }, limit)).map(({ key }) => key)
+  (await outbox.due(platforms, now, limit, 1_000)).map(({ key }) => key)
 
 const sent = ({ outbox }: Store, key: string, at = 100): Promise<void> =>
   outbox.update(`reply-${key}`, { state: 'sent', sentAt: at })

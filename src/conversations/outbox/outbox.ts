@@ -65,8 +65,8 @@ export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
       await setImmediate()
       again = false
       const open = platforms.filter(hasRoom)
-      const time = { now: clock(), longestWaitMs: LONGEST_PAUSE_MS }
-      const due = open.length === 0 ? [] : await store.outbox.due(open, time, AT_ONCE + onTheirWay.size)
+      const most = AT_ONCE + onTheirWay.size
+      const due = open.length === 0 ? [] : await store.outbox.due(open, clock(), most, LONGEST_PAUSE_MS)
       for (const reply of due) {
         if (stopping.signal.aborted) return
         if (!onTheirWay.has(keyOf(reply)) && hasRoom(reply.platform)) send(reply)

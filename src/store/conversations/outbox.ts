@@ -9,7 +9,7 @@ export const outboxStore = (db: Kysely<Tables>): OutboxStore => {
   const all = () => db.selectFrom('outbox').selectAll()
   return {
     append: (replies) => append(db, replies),
-    due: async (platforms, { now, longestWaitMs }, limit) => {
+    due: async (platforms, now, limit, longestWaitMs) => {
       if (platforms.length === 0) return []
       const rows = await firstWaiting(db, platforms)
         .selectAll()
