@@ -19,6 +19,7 @@ let held: HeldMessages
 
 const start = async (): Promise<HeldMessages> => {
   const made = createHeldMessages({
+    self,
     memory,
     log,
     waitMs: WAIT,
@@ -97,7 +98,7 @@ test('an album is one message with all its pictures, whichever has the words', a
   const whole = joined(parts)
   expect(whole === undefined ? undefined : parseMessage(whole, self, parts)).toMatchObject({
     message: {
-      deliveryId: '7:1',
+      deliveryId: '99:7:1',
       text: 'fix both',
       details: { attachments: [{ reference: 'p1' }, { reference: 'p2' }, { reference: 'p3' }] },
     },

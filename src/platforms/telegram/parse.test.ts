@@ -45,7 +45,7 @@ test('in a private chat every text is for us, and the chat is one conversation',
     userId: '7',
     message: {
       conversationId: '7',
-      deliveryId: '7:3',
+      deliveryId: '99:7:3',
       writtenAt: 1_000,
       kind: 'message',
       text: 'fix the login',
@@ -173,14 +173,21 @@ test('pictures in their largest size and documents come along, also without word
 
 test('a press is what its button says, where the button is', () => {
   const message = { message_id: 3, chat: group, is_topic_message: true, message_thread_id: 17 }
-  expect(parsePress({ id: '5', from: ada, message, data: 'b:1' }, '/allow')).toEqual({
+  expect(parsePress({ id: '5', from: ada, message, data: 'b:1' }, '/allow', self)).toEqual({
     conversationId: '-1001:17',
-    deliveryId: 'press:-1001:3:b:1',
+    deliveryId: 'press:99:-1001:3:b:1',
     kind: 'message',
     text: '/allow',
     details: { userId: '7', channelId: '-1001' },
   })
-  expect(parsePress({ id: '5', from: ada, data: 'b:1' }, '/allow')).toBeUndefined()
+  expect(parsePress({ id: '5', from: ada, data: 'b:1' }, '/allow', self)).toBeUndefined()
+})
+
+test('another bot counts its messages anew, so the same numbers are other deliveries', () => {
+  const { message } = updatePayload.parse(update({ text: 'fix the login' }))
+  if (message === undefined) throw new Error('no message')
+  const parsed = [self, { ...self, id: 100 }].map((bot) => parseMessage(message, bot))
+  expect(parsed).toMatchObject([{ message: { deliveryId: '99:7:3' } }, { message: { deliveryId: '100:7:3' } }])
 })
 
 test('the first hello is answered with what can be said', () => {
