@@ -36,7 +36,12 @@ type Content = Uint8Array | string | Error | (() => AsyncIterable<Uint8Array>)
 const asked: string[] = []
 const fetched = (
   contents: Readonly<Record<string, Content>>,
-  more: { readonly bytes?: number; readonly signal?: AbortSignal; readonly unable?: true } = {},
+  more: {
+    readonly bytes?: number
+    readonly fromOthers?: true
+    readonly signal?: AbortSignal
+    readonly unable?: true
+  } = {},
 ): Promise<FetchedAttachments> => {
   asked.length = 0
   const delivery: Pick<Delivery, 'fetchAttachment'> =
@@ -141,6 +146,13 @@ test.each([
   const { files, notFetched } = await fetched({ [sent]: 'x', [`x${sent}`]: zip })
   expect(files.map(({ name, path }) => [name, basename(path)])).toEqual([[shown, stored]])
   expect(notFetched.map(({ name }) => name.replace('x ', 'x'))).toEqual([shown === 'file' ? 'x' : `x${shown}`])
+})
+
+test('whose files they are is kept, also for a rerun', async () => {
+  const first = await fetched({ 'a.txt': 'x' }, { fromOthers: true })
+  expect(first.files).toMatchObject([{ name: 'a.txt', fromOthers: true }])
+  expect(await fetched({ 'a.txt': 'x' }, { fromOthers: true })).toEqual(first)
+  expect(asked).toEqual([])
 })
 
 test('what is not passed on is named with the reason, and the rest is', async () => {

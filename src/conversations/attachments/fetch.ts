@@ -75,7 +75,7 @@ const fetchAll = async (
       n < MAX_FILES ? await fetchOne(one, { delivery, signal, redact, left }) : ({ kind: 'too-many' } as const)
     if ('content' in file) {
       left -= file.content.byteLength
-      files.push(directory.add(name, file))
+      files.push(directory.add(name, { ...file, fromOthers: one.fromOthers }))
     } else notFetched.push({ name, why: file })
   }
   return { files, notFetched }

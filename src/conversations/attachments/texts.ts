@@ -9,7 +9,7 @@ export const notFetchedNotice = (files: readonly NotFetched[]): string =>
 /** For the agent. */
 export const notFetchedContext = (files: readonly NotFetched[]): string =>
   [
-    "Files that the user sent with the message and that you don't have:",
+    "Files that came with the message or its thread and that you don't have:",
     ...files.map((one) => `- ${JSON.stringify(one.name)}: ${whyNotFetched(one)}`),
   ].join('\n')
 

@@ -42,6 +42,7 @@ export type AttachmentContent = {
   readonly is: FileKind
   /** Of an image, in pixels. */
   readonly longestSide?: number
+  readonly fromOthers?: true | undefined
 }
 
 export type AttachmentDirectory = {
@@ -69,12 +70,19 @@ export const attachmentDirectory = (home: string, messageId: string): Attachment
       rmSync(record, { force: true })
       await deleteTree(directory)
     },
-    add: (name, { content, is, longestSide }) => {
+    add: (name, { content, is, longestSide, fromOthers }) => {
       mkdirSync(directory, { recursive: true, mode: 0o700 })
       const path = join(directory, fileNameFor(name, is, taken))
       writeNewFileSync(path, content, { mode: 0o600 })
       const { byteLength: bytes } = content
-      return { path, name, mediaType: is.mediaType, bytes, ...(longestSide !== undefined && { longestSide }) }
+      return {
+        path,
+        name,
+        mediaType: is.mediaType,
+        bytes,
+        ...(longestSide !== undefined && { longestSide }),
+        ...(fromOthers === true && { fromOthers }),
+      }
     },
     complete: (fetched) => {
       mkdirSync(all, { recursive: true, mode: 0o700 })
@@ -122,12 +130,13 @@ const recorded = (text: string, directory: string): FetchedAttachments | undefin
 
 type Fields = Readonly<Record<string, unknown>>
 
-const fileOf = ({ path, name, mediaType, bytes, longestSide }: Fields): AgentAttachment => ({
+const fileOf = ({ path, name, mediaType, bytes, longestSide, fromOthers }: Fields): AgentAttachment => ({
   path: String(path),
   name: shortText(name),
   mediaType: shortText(mediaType),
   bytes: Number(bytes),
   ...(longestSide !== undefined && { longestSide: Number(longestSide) }),
+  ...(fromOthers === true && { fromOthers }),
 })
 
 const notFetchedOf = ({ name, why }: Fields): NotFetched => {
