@@ -20,7 +20,7 @@ import { type FetchedAttachments, forgetAttachments } from '../../runs/attachmen
 import type { ConversationsContext } from '../context.ts'
 import type { Delivery } from '../outbox/delivery.ts'
 import { fetchAttachments, MAX_FILE_BYTES } from './fetch.ts'
-import { notFetchedNotice } from './texts.ts'
+import { notFetchedContext, notFetchedNotice } from './texts.ts'
 
 const png = pngOf(640, 480)
 const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
@@ -223,6 +223,17 @@ test('a message may have ten files and 50 MB', async () => {
   const { files, notFetched } = await fetched({ 'a.txt': large, 'b.txt': large, 'c.txt': large, 'd.txt': 'x' })
   expect(files.map(({ name }) => name)).toEqual(['a.txt', 'b.txt', 'd.txt'])
   expect(notFetched).toEqual([{ name: 'c.txt', why: { kind: 'message-too-large' } }])
+})
+
+test('of hundreds of files that are too many, some are named and the rest is counted', async () => {
+  const many = Object.fromEntries(Array.from({ length: 410 }, (_, n) => [`${n}.txt`, 'x']))
+  const { notFetched } = await fetched(many)
+  expect(notFetched).toHaveLength(400)
+  expect(notFetchedNotice(notFetched)).toMatch(/`29\.txt` \(a message may have at most 10 files\); and 380 more\.$/)
+  expect(notFetchedContext(notFetched).split('\n').slice(-2)).toEqual([
+    '- "29.txt": a message may have at most 10 files',
+    '- and 380 more',
+  ])
 })
 
 test('a platform that cannot fetch files says so', async () => {
