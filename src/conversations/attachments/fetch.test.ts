@@ -39,6 +39,7 @@ const fetched = (
   more: {
     readonly bytes?: number
     readonly fromOthers?: true
+    readonly fileTimeoutMs?: number
     readonly signal?: AbortSignal
     readonly unable?: true
   } = {},
@@ -67,7 +68,7 @@ const fetched = (
     redact: (text: string) => text.replaceAll('s3cret', '***'),
   } as unknown as ConversationsContext
   const message = { id: 'm-1', platform: 'chat', details: { attachments } }
-  return fetchAttachments(context, message, more.signal ?? new AbortController().signal)
+  return fetchAttachments(context, message, more.signal ?? new AbortController().signal, more.fileTimeoutMs)
 }
 
 const chunksOf = async function* (content: Uint8Array): AsyncGenerator<Uint8Array> {
@@ -94,6 +95,7 @@ test('files are stored outside every worktree for us alone, and recognised by th
   ])
   const directory = join(home, 'attachments', 'm-1')
   expect(lstatSync(directory).mode & 0o777).toBe(0o700)
+  expect(lstatSync(`${directory}.json`).mode & 0o777).toBe(0o600)
   for (const { path, bytes } of files) {
     expect(path.startsWith(`${directory}/`)).toBe(true)
     expect(lstatSync(path)).toMatchObject({ size: bytes })
@@ -249,11 +251,17 @@ test('a rerun finds what was fetched, and fetches again what an interrupted atte
   expect(asked).toEqual([])
   const record = join(home, 'attachments', 'm-1.json')
   const [file] = first.files
+  // Of the size that is recorded.
+  const elsewhere = join(home, 'elsewhere')
+  writeFileSync(elsewhere, 'third')
   const forged = [
     '{}',
     'x'.repeat(10),
-    JSON.stringify({ files: [{ ...file, path: '/etc/hostname' }], notFetched: [] }),
-    JSON.stringify({ files: [{ ...file, path: join(home, 'attachments', 'm-1', '..', 'm-1.json') }], notFetched: [] }),
+    JSON.stringify({ files: [{ ...file, path: elsewhere }], notFetched: [] }),
+    JSON.stringify({
+      files: [{ ...file, path: join(home, 'attachments', 'm-1', '..', '..', 'elsewhere') }],
+      notFetched: [],
+    }),
   ]
   for (const text of forged) {
     writeFileSync(record, text)
@@ -265,6 +273,15 @@ test('a rerun finds what was fetched, and fetches again what an interrupted atte
   await fetched(contents)
   expect(asked).toEqual(Object.keys(contents))
   expect(readFileSync(file?.path ?? '', 'utf8')).toBe('first')
+})
+
+test('a file that does not arrive in time is named, whatever the platform does about it', async () => {
+  const hangs = (): AsyncIterable<Uint8Array> => ({
+    [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }),
+  })
+  const { files, notFetched } = await fetched({ 'a.txt': hangs, 'b.txt': 'x' }, { fileTimeoutMs: 50 })
+  expect(notFetched).toEqual([{ name: 'a.txt', why: { kind: 'failed', problem: 'the service took too long' } }])
+  expect(files.map(({ name }) => name)).toEqual(['b.txt'])
 })
 
 test('/stop does not wait for a service that hangs', async () => {
