@@ -174,6 +174,34 @@ test('a long paste is the message; another file is a file', async () => {
   expect(mention?.details.attachments?.map(({ name }) => name)).toEqual(['a.txt'])
 })
 
+test('a paste that is too long to be the message, or longer than Discord says, is a file', async () => {
+  const long = 'x'.repeat(100_001)
+  const truthful = discord.attach('message.txt', long)
+  const lying = { ...discord.attach('message.txt', long), size: 10 }
+  discord.say('@coppice read this', { message: { attachments: [truthful] } })
+  await heard(1)
+  expect(discord.downloads).toEqual([])
+  discord.say('@coppice and this', { message: { attachments: [lying] } })
+  await heard(2)
+  expect(received.map(({ text, details }) => [text, details.attachments?.length])).toEqual([
+    ['read this', 1],
+    ['and this', 1],
+  ])
+})
+
+test('a file that was removed from its message meanwhile is missing', async () => {
+  const { id } = discord.say('@coppice look', { message: { attachments: [discord.attach('a.txt', 'x')] } })
+  await heard(1)
+  const [attachment] = received[0]?.details.attachments ?? []
+  if (attachment === undefined) throw new Error('no attachment')
+  const { general, state } = discord
+  const without = state.of(general.id).map((one) => (one.id === id ? { ...one, attachments: [] } : one))
+  state.messages.set(general.id, without)
+  await expect(platform.fetchAttachment?.(attachment, new AbortController().signal)).rejects.toMatchObject({
+    code: 'not-found',
+  })
+})
+
 test('a file from anywhere else is not fetched', async () => {
   const file = { ...discord.attach('a.txt', 'x'), url: 'http://169.254.169.254/latest/meta-data' }
   discord.say('@coppice look', { message: { attachments: [file] } })
