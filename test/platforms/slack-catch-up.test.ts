@@ -44,13 +44,18 @@ const outage = async (options: { readonly since?: number; readonly recent?: read
         throw new Error('the disk is full')
       }
       if ('message' in parsed) handled.push(parsed.message)
+      const { onHandled } = world
+      world.onHandled = undefined
+      onHandled?.()
       return true
     },
   })
   const self = await identify(client)
-  return {
+  const world = {
     slack,
     log,
+    /** Called once. */
+    onHandled: undefined as (() => void) | undefined,
     recent,
     memory,
     handled,
@@ -62,6 +67,7 @@ const outage = async (options: { readonly since?: number; readonly recent?: read
     called: (method: string) => slack.calls.filter((one) => one.method === method).length,
     [Symbol.asyncDispose]: () => slack[Symbol.asyncDispose](),
   }
+  return world
 }
 
 test('nothing is read on the very first start, and from then on what comes later is', async () => {
@@ -179,6 +185,24 @@ test(
     expect(new Set(second.received.map(({ deliveryId }) => deliveryId))).toEqual(new Set([`D1:${missed.ts}`]))
   },
 )
+
+test('what is missed while it is still catching up is caught up on too', async () => {
+  await using world = await outage({ since: 0 })
+  const { slack, time, catchUp } = world
+  slack.say('D1', 'U1', 'one')
+  let again: Promise<void> | undefined
+  world.onHandled = () => {
+    // The connection was lost for a while, and is back before this is over.
+    const ts = `${Math.floor(time.now / 1000) + 100}.000100`
+    slack.say('D1', 'U1', 'two', undefined, { ts })
+    time.now += HOUR * 1000
+    again = world.run()
+  }
+  await world.run()
+  await again
+  await catchUp.onAccepted(`${Math.floor(time.now / 1000)}.000100`)
+  expect([...new Set(world.texts())]).toEqual(['one', 'two'])
+})
 
 test('pages may come in any order: messages are handled oldest first', async () => {
   await using world = await outage({ since: 0 })

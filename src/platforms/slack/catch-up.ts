@@ -20,7 +20,7 @@ export type CatchUpParts = {
 }
 
 export type CatchUp = {
-  /** Reads the messages that were missed. Retries until it succeeds; never runs twice at once. */
+  /** Reads the messages that were missed. Retries until it succeeds; never runs twice at once, but again if asked. */
   run(self: SlackSelf, signal: AbortSignal): Promise<void>
   /** A live message was accepted. */
   onAccepted(ts: string): Promise<void>
@@ -49,6 +49,8 @@ export const createCatchUp = (parts: CatchUpParts): CatchUp => {
     msOf: (mark) => Number(mark) * 1000,
   })
   let running: Promise<void> | undefined
+  /** The connection was lost again: what it missed may be where was already looked. */
+  let again = false
 
   const attempt = async (self: SlackSelf, signal: AbortSignal): Promise<void> => {
     const startedAt = clock()
@@ -125,7 +127,11 @@ export const createCatchUp = (parts: CatchUpParts): CatchUp => {
   const untilDone = async (self: SlackSelf, signal: AbortSignal): Promise<void> => {
     for (let failures = 1; !signal.aborted; failures++) {
       try {
-        return await attempt(self, signal)
+        do {
+          again = false
+          await attempt(self, signal)
+        } while (again)
+        return
       } catch (error) {
         if (signal.aborted) return
         log.warn('catching up with Slack failed; it will be tried again', { error })
@@ -135,10 +141,12 @@ export const createCatchUp = (parts: CatchUpParts): CatchUp => {
   }
 
   return {
-    run: (self, signal) =>
-      (running ??= untilDone(self, signal).finally(() => {
+    run: (self, signal) => {
+      again = running !== undefined
+      return (running ??= untilDone(self, signal).finally(() => {
         running = undefined
-      })),
+      }))
+    },
     // While something older is still missing, the mark stays where it is.
     onAccepted: async (ts) => {
       if (running === undefined) await lastSeen.advanceLive(PLACE, ts)
