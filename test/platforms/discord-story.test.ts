@@ -80,7 +80,7 @@ const buttons = (channel: string) =>
 const labelsOf = ({ components = [] }: Message): string[] =>
   components.flatMap((row) => row.components.map(({ label }) => label))
 
-test('a mention with a file is worked on, allowed by a button, linked as a draft, merged, cleaned up and restored', async () => {
+test('mention with a file, permission by button, draft pull request, merge, cleanup, restore', async () => {
   await platform.stop()
   await using story = await makeStory()
   platform = await discordWith(story.memory('discord'))
@@ -126,7 +126,7 @@ test('a mention with a file is worked on, allowed by a button, linked as a draft
 })
 
 describe('a button', () => {
-  test('of a stranger does nothing, tells them alone, and stays for the others', async () => {
+  test('pressed by a stranger does nothing, tells only them, and still works for others', async () => {
     const channel = discord.general.id
     await platform.send(reply(channel, 'May I?', { actions: allow }))
     discord.press('Allow', { in: channel, by: mallory })
@@ -136,7 +136,7 @@ describe('a button', () => {
     expect(buttons(channel).some(({ disabled }) => disabled)).toBe(false)
   })
 
-  test('that is clicked twice is one delivery', async () => {
+  test('clicked twice is one delivery', async () => {
     const channel = discord.general.id
     await platform.send(reply(channel, 'May I?', { actions: allow }))
     discord.press('Allow', { in: channel })
@@ -148,7 +148,7 @@ describe('a button', () => {
     expect(received).toHaveLength(1)
   })
 
-  test('may have a command that is longer than Discord takes; one that is not known says so', async () => {
+  test("can have a command over Discord's limit, and says so if its command is unknown", async () => {
     const channel = discord.general.id
     const command = `/worktree restore ${'feature/'.repeat(20)}x`
     await platform.send(reply(channel, 'Removed.', { actions: [{ label: 'Restore', command }] }))
@@ -162,7 +162,7 @@ describe('a button', () => {
   })
 })
 
-test('a long paste is the message; another file is a file', async () => {
+test('a long paste is the message, and other files are attachments', async () => {
   const pasted = discord.attach('message.txt', 'a\u200B long story')
   const large = discord.attach('message.txt', 'x'.repeat(100_001))
   discord.say('@coppice fix this:', { message: { attachments: [pasted, discord.attach('a.txt', 'x')] } })
@@ -174,7 +174,7 @@ test('a long paste is the message; another file is a file', async () => {
   expect(mention?.details.attachments?.map(({ name }) => name)).toEqual(['a.txt'])
 })
 
-test('a paste that is too long to be the message, or longer than Discord says, is a file', async () => {
+test('a paste that is too long, or longer than Discord says, is an attachment', async () => {
   const long = 'x'.repeat(100_001)
   const truthful = discord.attach('message.txt', long)
   const lying = { ...discord.attach('message.txt', long), size: 10 }
@@ -189,7 +189,7 @@ test('a paste that is too long to be the message, or longer than Discord says, i
   ])
 })
 
-test('a file that was removed from its message meanwhile is missing', async () => {
+test('a file that was removed from its message is reported as missing', async () => {
   const { id } = discord.say('@coppice look', { message: { attachments: [discord.attach('a.txt', 'x')] } })
   await heard(1)
   const [attachment] = received[0]?.details.attachments ?? []
@@ -202,7 +202,7 @@ test('a file that was removed from its message meanwhile is missing', async () =
   })
 })
 
-test('a file from anywhere else is not fetched', async () => {
+test("doesn't fetch a file from another host", async () => {
   const file = { ...discord.attach('a.txt', 'x'), url: 'http://169.254.169.254/latest/meta-data' }
   discord.say('@coppice look', { message: { attachments: [file] } })
   await heard(1)
@@ -212,7 +212,7 @@ test('a file from anywhere else is not fetched', async () => {
   await expect(fetching).rejects.toThrow("files from 169.254.169.254 aren't fetched")
 })
 
-test('without the permission to create threads or to react, it is answered in the channel, and a reply goes on there', async () => {
+test('without permission to create threads or react, the conversation takes place in the channel', async () => {
   discord.state.denied.add('threads').add('reactions')
   const { general } = discord
   const { id } = discord.say('@coppice fix this')
@@ -231,7 +231,7 @@ test('without the permission to create threads or to react, it is answered in th
   expect(received.map(({ conversationId }) => conversationId)).toEqual([threadOf(id), threadOf(id), threadOf(id)])
 })
 
-describe('what is written while the server is down', () => {
+describe('a message written while the server is down', () => {
   const direct = '555555555555555555'
   const begun = async (): Promise<string> => {
     const { id } = discord.say('@coppice one')
@@ -243,7 +243,7 @@ describe('what is written while the server is down', () => {
     return id
   }
 
-  test('is delivered by the session, which outlives the process', async () => {
+  test('is delivered when the session is resumed after a restart', async () => {
     await begun()
     await platform.stop()
     discord.say('@coppice meanwhile')
@@ -257,7 +257,7 @@ describe('what is written while the server is down', () => {
     expect(platform.status?.().state).toBe('connected')
   })
 
-  test('is read where the session has ended: threads, direct messages and mentions in their channels, each once', async () => {
+  test('is read if the session has expired: in threads, direct messages and their channels, each once', async () => {
     const thread = await begun()
     await platform.stop()
     discord.gateway.expire()
@@ -278,7 +278,7 @@ describe('what is written while the server is down', () => {
     expect(received).toHaveLength(6)
   })
 
-  test('is read again after a failure, and until then nothing is given up', async () => {
+  test("is read again after a failure, and isn't skipped until then", async () => {
     await begun()
     await platform.stop()
     discord.gateway.expire()
@@ -325,7 +325,7 @@ describe('what is written while the server is down', () => {
     expect(texts()).toEqual(['one', 'hello', 'in the channel'])
   })
 
-  test('is found if the clock was ahead when the server last looked, and a live message corrects that', async () => {
+  test('is found even if the clock was ahead before, and a live message corrects the position', async () => {
     await begun()
     await platform.stop()
     const ahead = snowflakeAt(Date.now() + 24 * 60 * 60_000)
