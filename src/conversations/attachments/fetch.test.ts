@@ -304,7 +304,23 @@ test('files go with their message', async () => {
   expect(await forgetAttachments(join(home, 'nowhere'), async () => false)).toBe(0)
 })
 
-test('nothing is deleted behind a link in place of their directory', async () => {
+test('nothing is written or deleted behind a link in place of their directory', async () => {
+  const worktree = join(home, 'worktree')
+  mkdirSync(join(worktree, 'm-1'), { recursive: true })
+  writeFileSync(join(worktree, 'm-1.json'), 'of somebody else')
+  symlinkSync(worktree, join(home, 'attachments'))
+  const why = { kind: 'failed', problem: "couldn't be stored on the server" }
+  expect((await fetched({ 'a.txt': 'x' })).notFetched).toEqual([{ name: 'a.txt', why }])
+  expect(readdirSync(worktree)).toEqual(['m-1', 'm-1.json'])
+  expect(readdirSync(join(worktree, 'm-1'))).toEqual([])
+  // Nor is a record read there.
+  const files = [{ path: join(home, 'attachments', 'm-1', 'a.txt'), name: 'a.txt', mediaType: 'text/plain', bytes: 4 }]
+  writeFileSync(join(worktree, 'm-1', 'a.txt'), 'evil')
+  writeFileSync(join(worktree, 'm-1.json'), JSON.stringify({ files, notFetched: [] }))
+  expect((await fetched({ 'a.txt': 'x' })).files).toEqual([])
+})
+
+test('old files are not deleted behind a link in place of their directory', async () => {
   const others = join(home, 'photos')
   mkdirSync(join(others, 'holiday'), { recursive: true })
   symlinkSync(others, join(home, 'attachments'))

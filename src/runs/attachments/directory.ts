@@ -1,6 +1,7 @@
 import { lstatSync, mkdirSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { AgentAttachment } from '../../agents/agent.ts'
+import { AppError } from '../../domain/errors.ts'
 import { isMissing } from '../../domain/missing.ts'
 import { deleteTree } from '../../process/files/delete-tree.ts'
 import { listDirectory } from '../../process/files/list-directory.ts'
@@ -62,10 +63,12 @@ export const attachmentDirectory = (home: string, messageId: string): Attachment
   const taken = new Set<string>()
   return {
     load: async () => {
+      if (isElsewhere(all)) return undefined
       const text = await readUntrustedText(record).catch(() => undefined)
       return text === undefined ? undefined : recorded(text, directory)
     },
     clear: async () => {
+      if (isElsewhere(all)) throw new AppError('unusable-file', `${all} isn't a directory`)
       taken.clear()
       rmSync(record, { force: true })
       await deleteTree(directory)
@@ -97,8 +100,7 @@ export const forgetAttachments = async (
   isStored: (messageId: string) => Promise<boolean>,
 ): Promise<number> => {
   const all = allIn(home)
-  // Behind a link would be other files, which aren't ours to delete.
-  if (lstatSync(all, { throwIfNoEntry: false })?.isDirectory() !== true) return 0
+  if (isElsewhere(all)) return 0
   const names = await listDirectory(Buffer.from(all)).catch((error: unknown) => {
     if (isMissing(error)) return []
     throw error
@@ -112,6 +114,9 @@ export const forgetAttachments = async (
   }
   return forgotten
 }
+
+/** Behind a link would be other people's files, or a worktree in which ours would be committed. */
+const isElsewhere = (all: string): boolean => lstatSync(all, { throwIfNoEntry: false })?.isDirectory() === false
 
 const allIn = (home: string): string => join(home, 'attachments')
 
