@@ -27,15 +27,14 @@ export type CatchUp = {
   /** Looks now, and then every ten minutes: a delivery also fails while a tunnel or a proxy is down. */
   start(): void
   stop(): void
-  /** One look. Never throws. */
-  look(): Promise<void>
 }
 
 export const createCatchUp = (parts: CatchUpParts): CatchUp => {
   const { memory, clock, log } = parts
   let timer: NodeJS.Timeout | undefined
   let isStopped = true
-  const look = async (): Promise<void> => {
+  /** One look. Returns how long GitHub asks us to wait. Never throws. */
+  const look = async (): Promise<number> => {
     const startedAt = clock()
     try {
       const last = Number((await memory.get(LAST_LOOK)) ?? Number.NaN)
@@ -45,15 +44,17 @@ export const createCatchUp = (parts: CatchUpParts): CatchUp => {
       await memory.set(LAST_LOOK, String(Math.min(startedAt, (upTo ?? startedAt) + OVERLAP_MS)))
     } catch (error) {
       // The next look begins where this one did.
-      log.warn("couldn't look for missed GitHub deliveries", { message: failureOf(error, clock).message })
+      const { message, retryAfterMs = 0 } = failureOf(error, clock)
+      log.warn("couldn't look for missed GitHub deliveries", { message })
+      return retryAfterMs
     }
+    return 0
   }
   const next = async (): Promise<void> => {
-    await look()
-    if (!isStopped) timer = setTimeout(() => void next(), EVERY_MS).unref()
+    const pauseMs = await look()
+    if (!isStopped) timer = setTimeout(() => void next(), Math.max(EVERY_MS, pauseMs)).unref()
   }
   return {
-    look,
     start: () => {
       isStopped = false
       void next()
