@@ -8,7 +8,7 @@ import type { Platform, WebhookAnswer } from '../../src/platforms/platform.ts'
 import type { PlatformMemory } from '../../src/platforms/memory.ts'
 import type { GithubSettings } from '../../src/platforms/github/settings.ts'
 import { createGithubPlatform, type GithubOptions } from '../../src/platforms/github/platform.ts'
-import { type Activity, activityRoutes, createActivity } from './github-activity.ts'
+import { type Activity, activityRoutes, commentsSince, createActivity } from './github-activity.ts'
 import { type AppState, appRoutes, newAppState } from './github-app-double.ts'
 import { answerGraphql, connection, Failed, type Fields, NotFound } from './github-graphql.ts'
 
@@ -210,10 +210,8 @@ const routes: readonly (readonly [RegExp, Handler])[] = [
   [
     /^GET \/repos\/([^/]+\/[^/]+)\/issues\/comments$/,
     ({ comments }, [repository = ''], url) => {
-      const since = url.searchParams.get('since') ?? ''
       const all = [...comments].flatMap(([thread, said]) => (thread.startsWith(`${repository}#`) ? said : []))
-      // REST "List issue comments for a repository": `since` goes by the last change.
-      return { status: 200, body: all.filter(({ updated_at: at }) => at >= since).toReversed() }
+      return commentsSince(all, url)
     },
   ],
   [
