@@ -1,3 +1,4 @@
+import type { Codebase } from '../../domain/environment.ts'
 import type { Item } from '../../domain/fleet/item.ts'
 import { fillPrompt } from '../../domain/fleet/prompt.ts'
 import type { Attempt, Primer } from '../../fleet/prime.ts'
@@ -51,21 +52,21 @@ const section = (title: string, lines: readonly string[], none: string): string[
 const attemptLine = ({ at, agent, ended }: Attempt, now: number): string =>
   `${ago(at, now)}: ${agent ?? 'parked'}${agent === undefined ? '' : ' '}${typeof ended === 'string' ? describeUnhook(ended) : `: ${describeParkReason(ended)}`}`
 
-const finishLines = ({ formula, item }: Primer): string[] => {
+const finishLines = ({ formula, item, codebase }: Primer): string[] => {
   const itemId = item?.id ?? 0
   return [
     'How to finish:',
     `  1. Commit everything on this branch. Don't push, and don't switch branches.`,
-    `  2. Run \`coppice done\`${formula === undefined ? '' : ` (it ${whatFormulaDoes(formula)})`}. It ends this session.`,
+    `  2. Run \`coppice done\`${formula === undefined ? '' : ` (it ${whatFormulaDoes(formula, codebase)})`}. It ends this session.`,
     `  To give it up: coppice done --mode discard (add --close if there is nothing to do).`,
     `  If a person has to decide something: coppice item park ${itemId} "<your question>", then wait.`,
   ]
 }
 
-const whatFormulaDoes = (formula: string): string => {
+const whatFormulaDoes = (formula: string, { remote }: Pick<Codebase, 'remote'>): string => {
   switch (formula) {
     case 'push':
-      return 'pushes the branch'
+      return remote === undefined ? 'leaves the branch in the repository' : 'pushes the branch'
     case 'pr':
       return 'pushes the branch and opens a pull request'
     case 'land':
