@@ -14,8 +14,7 @@ export const primerText = (primer: Primer, view: View): string =>
 const primerInWords = (primer: Primer, view: View): string => {
   const { agent, item, environment, codebase, commits, uncommitted, attempts, after } = primer
   const who = agent.kind === 'crew' ? 'a member of the crew' : `a worker of the pool ${agent.pool ?? ''}`
-  if (item === undefined)
-    return `You are ${agent.name}, ${who}. There is no item for you yet: wait until you are told of one.`
+  if (item === undefined) return `You are ${agent.name}, ${who}. You have no item yet: wait for one.`
   return [
     `You are ${agent.name}, ${who}. Your item is ${item.id}: ${item.title}`,
     ...(item.state === 'parked' ? ['It is parked: a person has to decide something first.'] : []),
