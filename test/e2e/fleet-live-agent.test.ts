@@ -80,4 +80,6 @@ test('no way of removing takes the worktree of an agent that is at work', async 
   stays('gone for a moment')
   expect(tried).toHaveLength(21)
   expect(await world.json(repo.path, 'item', 'show', '1')).toMatchObject({ state: 'hooked', agent: 'alder' })
+  expect(await world.cli(repo.path, 'fleet', 'down')).toMatchObject({ code: 0 })
+  expect(isAlive(session.pid)).toBe(false)
 })
