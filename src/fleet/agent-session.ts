@@ -18,7 +18,10 @@ import { done, type Done } from './formulas/done.ts'
 import { itemNumbered } from './items/add.ts'
 import { parkItem } from './items/change.ts'
 import { primeAgent, type Primer } from './prime.ts'
+import { outsideDirectories } from './program.ts'
 import { beaconFor } from './sessions/beacon.ts'
+import { agentDirectory } from './sessions/places.ts'
+import { REQUESTS } from './sessions/requests.ts'
 
 export type SessionEvent =
   | { readonly kind: 'prompt'; readonly text: string }
@@ -74,7 +77,9 @@ const oneTurn = async (context: FleetContext, caller: AgentCaller, io: SessionIo
   try {
     const primer = needsHelp ? await primeAgent(context, caller) : undefined
     const told = primer === undefined || 'why' in primer ? undefined : io.primed(primer)
-    const result = await runAgent(context, requestOf(context, subject, io, { ...turn, context: told }))
+    // No cgroup: whoever ends the session may have been started in the run (`coppice done`), and would end itself.
+    const unboxed = { ...context, cgroup: undefined }
+    const result = await runAgent(unboxed, requestOf(context, subject, io, { ...turn, context: told }))
     io.show({ kind: 'ended', result })
     if (!('record' in result)) return false
     await isolation.store.transaction(async (store) => {
@@ -156,11 +161,18 @@ const requestOf = (
   holder: { kind: 'conversation', id: conversation, name: `the agent ${agent.name}`, environmentId: environment.id },
   fleetAgent: agent.id,
   variables: ownVariables(context),
+  outside: outsideOf(context, agent),
   reportTo: { platform: FLEET_PLATFORM, conversationId: agent.id, messageId: `${agent.spawn}:${turn}` },
   reporter: reporterFor(context, agent, io),
   turns,
   signal: io.signal,
 })
+
+const outsideOf = (
+  { isolation: { home, ownEnvironment = {} } }: FleetContext,
+  { name }: FleetAgent,
+): RunRequest['outside'] =>
+  outsideDirectories(agentDirectory(home, name), { isConfined: ownEnvironment[REQUESTS] !== undefined })
 
 /** The agent's own commands find their agent and home by these. */
 const ownVariables = ({ isolation: { ownEnvironment = {} } }: FleetContext): Readonly<Record<string, string>> =>

@@ -13,8 +13,8 @@ export type Tmux = {
   list(): Promise<readonly TmuxPane[]>
   /** The last lines of a session's screen, with its history. */
   capture(name: string, lines: number): Promise<string>
-  /** As typed: one line, without Enter. */
-  type(name: string, text: string): Promise<void>
+  /** What a person who is attached sees now, without the history. */
+  screen(name: string): Promise<string>
   /** As pasted, in brackets if the program asked for them. */
   paste(name: string, text: string): Promise<void>
   /** Named keys: `Enter`, `Down`. */
@@ -32,6 +32,8 @@ export type NewTmuxSession = {
   readonly command: readonly [string, ...string[]]
   /** A program that gets all output as its input. */
   readonly log: readonly [string, ...string[]]
+  /** The Ctrl-C of somebody who is attached becomes Escape. */
+  readonly escapeOnInterrupt?: boolean
   readonly columns?: number
   readonly rows?: number
 }
@@ -55,6 +57,8 @@ export type TmuxOptions = {
   readonly clock: Clock
 }
 
+const ESCAPES = '@escape-on-interrupt'
+
 /** The pane of a program that has ended stays, so that its last words can be read. */
 export const tmuxSettings = `set -g remain-on-exit on
 set -g history-limit 20000
@@ -64,6 +68,7 @@ set -g status-left-length 40
 set -g status-left '[#{session_name}] '
 set -g status-right 'detach: C-b d'
 set -g set-titles off
+bind-key -n C-c if-shell -F '#{${ESCAPES}}' 'send-keys Escape' 'send-keys C-c'
 `
 
 /** `-t name` alone also means every session whose name starts with it. */
@@ -72,6 +77,7 @@ const paneOf = (name: string): string => `=${name}:`
 
 export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): Tmux => {
   const variables = serverEnvironment(env)
+  let pastes = 0
   const call = async (args: readonly string[], stdin?: string): Promise<Called> => {
     const { exitCode, stdout, stderr, timedOut } = await runProgram({
       command: 'tmux',
@@ -95,12 +101,13 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
     )
   }
   return {
-    start: async ({ name, directory, command, log, columns = 200, rows = 50 }) => {
+    start: async ({ name, directory, command, log, escapeOnInterrupt = false, columns = 200, rows = 50 }) => {
       // One call: whatever the program prints first is in the log, too.
       const create = ['new-session', '-d', '-P', '-F', '#{pane_pid}', '-s', name, '-c', directory]
       const size = ['-x', String(columns), '-y', String(rows)]
       const pipe = ['pipe-pane', '-o', '-t', paneOf(name), shellLine(log)]
-      const stdout = await run([...create, ...size, '--', ...command, ';', ...pipe])
+      const escapes = escapeOnInterrupt ? [';', 'set-option', '-t', paneOf(name), ESCAPES, '1'] : []
+      const stdout = await run([...create, ...size, '--', ...command, ';', ...pipe, ...escapes])
       const pid = Number(stdout.trim().split('\n')[0])
       if (Number.isSafeInteger(pid) && pid > 0) return { pid }
       throw new AppError('program-failed', `tmux: unknown process of the new session: ${stdout.slice(0, 200)}`)
@@ -112,9 +119,10 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
       throw new AppError('program-failed', `tmux: the sessions can't be listed: ${called.stderr.trim()}`)
     },
     capture: (name, lines) => run(['capture-pane', '-p', '-J', '-t', paneOf(name), '-S', `-${lines}`]),
-    type: async (name, text) => void (await run(['send-keys', '-l', '-t', paneOf(name), '--', text])),
+    screen: (name) => run(['capture-pane', '-p', '-J', '-t', paneOf(name)]),
     paste: async (name, text) => {
-      const buffer = `coppice-${process.pid}`
+      // Of this paste alone: others may be pasting into other sessions.
+      const buffer = `coppice-${process.pid}-${name}-${(pastes += 1)}`
       await run(['load-buffer', '-b', buffer, '-'], text)
       await run(['paste-buffer', '-d', '-p', '-r', '-b', buffer, '-t', paneOf(name)])
     },

@@ -1,6 +1,7 @@
 import { closeSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
+import { deleteTreeSync } from '../../process/files/delete-tree.ts'
 import { makeDirectorySync } from '../../process/files/make-directory.ts'
 import { openLogSync } from '../../process/files/replace-file.ts'
 import { liveness } from '../../process/identity.ts'
@@ -8,7 +9,16 @@ import { killRun, killTree } from '../../process/kill.ts'
 import type { RunMark } from '../../process/run-mark.ts'
 import { processesOfRuns } from '../../process/run-processes.ts'
 import type { SessionsContext } from './context.ts'
-import { agentDirectory, endedFile, environmentFile, inputFile, logFile, startedFile } from './places.ts'
+import {
+  agentDirectory,
+  answersDirectory,
+  endedFile,
+  environmentFile,
+  inputFile,
+  logFile,
+  requestsDirectory,
+  startedFile,
+} from './places.ts'
 
 /** The agent's directory, without anything that an earlier session left there. */
 export const prepareDirectory = ({ home }: Pick<SessionsContext, 'home'>, name: string): string => {
@@ -18,6 +28,7 @@ export const prepareDirectory = ({ home }: Pick<SessionsContext, 'home'>, name: 
   // Before tmux creates it, readable by everybody.
   closeSync(openLogSync(logFile(home, name)))
   for (const file of [startedFile, endedFile, environmentFile, inputFile]) rmSync(file(directory), { force: true })
+  for (const place of [requestsDirectory, answersDirectory]) deleteTreeSync(place(directory))
   return directory
 }
 
