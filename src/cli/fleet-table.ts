@@ -93,9 +93,9 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
   },
   {
     name: 'internal agent-session',
-    usage: '<agent id>',
+    usage: '<agent id> [--fresh]',
     summary: 'run an agent turn by turn, in its session',
-    options: {},
+    options: { fresh: { type: 'boolean', summary: "don't continue its earlier session" } },
     words: [1, 1],
     examples: [],
     hidden: true,

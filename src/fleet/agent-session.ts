@@ -40,6 +40,8 @@ export type SessionIo = {
   /** For an agent that runs no commands: what `coppice prime` would have told it. */
   readonly primed: (primer: Primer) => string
   readonly signal: AbortSignal
+  /** Begin a new session of the program, whatever went before. */
+  readonly fresh?: boolean
 }
 
 /** Resolves when the input ends, or the agent has finished its item and its session is to end. */
@@ -49,6 +51,7 @@ export const runAgentSession = async (context: FleetContext, caller: AgentCaller
   const item = agent.itemId === undefined ? undefined : await isolation.store.items.get(agent.itemId)
   const turns = createTurns()
   const conversation = await conversationOf(context, agent, codebase)
+  if (io.fresh === true) await isolation.store.sessions.end(conversation, 'fresh start', isolation.clock())
   // One that can't run `coppice prime` gets its order itself.
   const order = item && `${item.title}\n\n${item.body}`.trim()
   let prompt: string | undefined =

@@ -69,7 +69,8 @@ export const sessionProgram = async (
   const request = { directory, prompt: beacon, sessionId, since: agent.createdAt, resume, outside, files }
   const started = kind === 'tmux' ? await program.interactive?.(request) : undefined
   if (started !== undefined) return { ...started, variables: { ...granted, ...started.variables }, isConfined }
-  return { command: [...installation, 'internal', 'agent-session', agent.id], variables: granted, isConfined }
+  const turnByTurn = ['internal', 'agent-session', agent.id, ...(resume ? [] : ['--fresh'])]
+  return { command: [...installation, ...turnByTurn], variables: granted, isConfined }
 }
 
 /** Of an agent's own directory: what its program may read, and write. */

@@ -107,6 +107,8 @@ export const makeProgramWorld = async (options: ProgramWorldOptions): Promise<Pr
   // Codex's sandbox may write to the temporary directory, which mustn't be around everything else.
   mkdirSync(box.path('tmp'))
   env['TMPDIR'] = box.path('tmp')
+  // As of a server without a terminal: the session's is another.
+  env['TERM'] = 'dumb'
   const model = await program.serve(script)
   Object.assign(env, program.prepare(box.home, model.url))
   options.user?.(box.home)
