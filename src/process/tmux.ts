@@ -17,8 +17,8 @@ export type Tmux = {
   screen(name: string): Promise<string>
   /** As pasted, in brackets if the program asked for them. */
   paste(name: string, text: string): Promise<void>
-  /** Named keys: `Enter`, `Down`. */
-  press(name: string, keys: readonly string[]): Promise<void>
+  /** The key, also while somebody who is attached scrolls: tmux itself would take that one as a key of theirs. */
+  enter(name: string): Promise<void>
   /** Ends the session. What ran in it gets a hangup, and may survive it. */
   end(name: string): Promise<void>
   /** The command that attaches a terminal to it. */
@@ -100,6 +100,12 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
       `tmux: ${args[0]} failed: ${called.stderr.trim() || `exit code ${called.exitCode}`}`,
     )
   }
+  const paste = async (name: string, text: string, options: readonly string[]): Promise<void> => {
+    // Of this paste alone: others may be pasting into other sessions.
+    const buffer = `coppice-${process.pid}-${name}-${(pastes += 1)}`
+    await run(['load-buffer', '-b', buffer, '-'], text)
+    await run(['paste-buffer', '-d', ...options, '-b', buffer, '-t', paneOf(name)])
+  }
   return {
     start: async ({ name, directory, command, log, escapeOnInterrupt = false, columns = 200, rows = 50 }) => {
       // One call: whatever the program prints first is in the log, too.
@@ -120,13 +126,8 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
     },
     capture: (name, lines) => run(['capture-pane', '-p', '-J', '-t', paneOf(name), '-S', `-${lines}`]),
     screen: (name) => run(['capture-pane', '-p', '-J', '-t', paneOf(name)]),
-    paste: async (name, text) => {
-      // Of this paste alone: others may be pasting into other sessions.
-      const buffer = `coppice-${process.pid}-${name}-${(pastes += 1)}`
-      await run(['load-buffer', '-b', buffer, '-'], text)
-      await run(['paste-buffer', '-d', '-p', '-r', '-b', buffer, '-t', paneOf(name)])
-    },
-    press: async (name, keys) => void (await run(['send-keys', '-t', paneOf(name), ...keys])),
+    paste: (name, text) => paste(name, text, ['-p', '-r']),
+    enter: (name) => paste(name, '\n', []),
     end: async (name) => {
       const called = await call(['kill-session', '-t', sessionOf(name)])
       if (called.exitCode === 0 || isWithoutServer(called.stderr) || /can't find session/.test(called.stderr)) return

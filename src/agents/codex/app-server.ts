@@ -4,6 +4,7 @@ import { runProgram } from '../../process/spawn.ts'
 import { type Fields, fieldsOf, listOf, numberOf, textOf } from '../fields.ts'
 import type { InstalledProgram } from '../installed.ts'
 import { createLines } from '../lines.ts'
+import { isSessionId } from '../resumable.ts'
 
 /** What Codex itself says about a start in this directory, before its terminal would ask. */
 export type CodexState = {
@@ -108,6 +109,6 @@ const unreviewed = (hook: Fields): CodexHook[] => {
 
 const threadOf = (thread: Fields): CodexThread[] => {
   const [id, createdAt] = [textOf(thread['id']), numberOf(thread['createdAt'])]
-  if (id === undefined || createdAt === undefined || !/^[\w-]{1,100}$/.test(id)) return []
+  if (id === undefined || createdAt === undefined || !isSessionId(id)) return []
   return [{ id, createdAt: createdAt * 1000, preview: textOf(thread['preview']) ?? '' }]
 }

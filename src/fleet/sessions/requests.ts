@@ -75,8 +75,8 @@ const answerIn = (text: string): SessionAnswer => {
 /** The agent may have written anything. */
 export const takeRequest = (directory: string, id: string): SessionRequest => {
   if (!/^[0-9a-f-]{1,64}$/.test(id)) throw new AppError('usage', 'invalid request')
-  const text = readUntrustedTextSync(join(requestsDirectory(directory), id), { maxBytes: MOST_REQUEST_BYTES })
   try {
+    const text = readUntrustedTextSync(join(requestsDirectory(directory), id), { maxBytes: MOST_REQUEST_BYTES })
     return schema.parse(JSON.parse(text ?? ''))
   } catch (cause) {
     throw new AppError('usage', 'invalid request', { cause })

@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
@@ -8,6 +9,7 @@ import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { argumentsOf } from '../../process/arguments.ts'
 import { liveness } from '../../process/identity.ts'
 import { createLogger } from '../../process/log.ts'
+import { processesOfRuns } from '../../process/run-processes.ts'
 import { tailOf } from './log.ts'
 import { agentDirectory, logFile } from './places.ts'
 import { endProcesses } from './prepare.ts'
@@ -78,6 +80,26 @@ describe.each([
     expect(await sessions.peek(started, 5)).toContain('got: second line')
     expect(await sessions.list()).toMatchObject([{ name: 'alder', dead: false, root: roots[0] }])
     expect(statSync(logFile(box.path('state'), 'alder')).mode & 0o777).toBe(0o600)
+  })
+
+  test('does for its commands what they ask for, and listens no longer than it lasts', async () => {
+    const bin = box.path('bin')
+    mkdirSync(bin)
+    const answer = `[ "$3" = bad ] && exit 1; [ "$3" = 0-2 ] && exit 1; echo "$*" >"${directory()}/answers/$3"`
+    writeFileSync(join(bin, 'coppice'), `#!/bin/sh\n${answer}\n`, { mode: 0o755 })
+    const asked = ['0-1', '../0-3', '', 'x', '0-2'].map((name) => `echo '${name}' >"${directory()}/requests/bell"`)
+    const script = `${asked.join('; ')}; read -r line`
+    const variables = { PATH: `${bin}:${box.env['PATH'] ?? ''}` }
+    const given = session(['sh', '-c', script], { answersRequests: true, variables })
+    const { sessions, started } = await start(given)
+    const answers = (): string[] => readdirSync(join(directory(), 'answers')).toSorted()
+    await expect.poll(answers).toEqual(['0-1', '0-2'])
+    const texts = answers().map((name) => readFileSync(join(directory(), 'answers', name), 'utf8'))
+    expect(texts).toEqual(['internal answer 0-1\n', '{}\n'])
+    for (const name of ['requests', 'answers']) expect(statSync(join(directory(), name)).mode & 0o777).toBe(0o700)
+    await sessions.send(started, 'end')
+    await expect.poll(() => exitCodeIn(directory())).toBe(0)
+    await expect.poll(async () => (await processesOfRuns([given.mark])).rows).toEqual([])
   })
 
   test('no variable is on a command line, or in a file once the program runs', async () => {
@@ -166,5 +188,90 @@ describe.each([
     await expect.poll(() => printed()).toContain('two')
     expect((started satisfies FleetSession).kind).toBe(kind)
     expect(printed()).toContain('one')
+  })
+})
+
+describe('a session as tmux', () => {
+  /** Draws what it was given 300 ms later, and takes an Enter before that for a part of it, as input boxes do. */
+  const INPUT_BOX = `
+    process.stdin.setRawMode(true)
+    process.stdout.write('\\x1b[?2004hready')
+    let text = '', drawn = ''
+    process.stdin.on('data', (data) => {
+      for (const key of data.toString().replace(/\\x1b\\[20[01]~/g, '')) {
+        if (key === '\\r' && text !== '' && drawn === text) { console.log('\\r\\nSUBMITTED ' + text.length); text = '' }
+        else text += key
+      }
+      setTimeout(() => { drawn = text; process.stdout.write('\\r\\n> ' + drawn.slice(-30)) }, 300)
+    })`
+
+  const startTmux = async (command: readonly [string, ...string[]], change: Partial<NewSession> = {}) => {
+    const sessions = createTmuxSessions(contextOf())
+    const mark = { id: `test.${randomUUID()}`, cgroup: undefined }
+    let root: ProcessIdentity | undefined
+    ended.push(async () => {
+      await endProcesses({ clock: Date.now }, { root, marks: [mark], graceMs: 0 })
+      await sessions.clear('alder')
+    })
+    const variables = { PATH: box.env['PATH'] ?? '', TERM: 'dumb' }
+    const given: NewSession = { name: 'alder', directory: box.root, command, variables, mark, ...change }
+    const started = await sessions.start(given, async (begun) => void (root = begun.root))
+    const shown = (): Promise<string> => sessions.peek(started, 50)
+    return { sessions, started, shown }
+  }
+
+  const tmux = (...args: string[]): string =>
+    execFileSync('tmux', ['-S', join(box.path('state'), 'fleet', 'tmux'), ...args], { encoding: 'utf8', env: box.env })
+
+  test('submits a message once the program shows it', async () => {
+    const { sessions, started, shown } = await startTmux([process.execPath, '-e', INPUT_BOX])
+    await expect.poll(shown).toContain('ready')
+    await sessions.send(started, 'short')
+    await expect.poll(shown).toContain('SUBMITTED 5')
+    await sessions.send(started, 'of two\nlines')
+    await expect.poll(shown).toContain('SUBMITTED 12')
+  })
+
+  test('a message arrives while somebody who is attached scrolls', async () => {
+    const { sessions, started, shown } = await startTmux(['sh', '-c', 'echo ready; while read -r line; do echo "got: $line"; done'])
+    await expect.poll(shown).toContain('ready')
+    tmux('copy-mode', '-t', 'coppice-alder')
+    await sessions.send(started, 'words')
+    await expect.poll(shown).toContain('got: words')
+  })
+
+  test('several at once each get their own message', async () => {
+    const { sessions, started, shown } = await startTmux(['sh', '-c', 'echo ready; while read -r line; do echo "got: $line"; done'])
+    await expect.poll(shown).toContain('ready')
+    const other = { ...started, target: 'coppice-other' }
+    tmux('new-session', '-d', '-s', 'coppice-other', '--', 'sh', '-c', 'while read -r line; do echo "got: $line"; done')
+    await Promise.all([sessions.send(started, 'to alder'), sessions.send(other, 'to the other')])
+    await expect.poll(shown).toContain('got: to alder')
+    await expect.poll(() => sessions.peek(other, 50)).toContain('got: to the other')
+    tmux('kill-session', '-t', 'coppice-other')
+  })
+
+  test.each([
+    [true, '033'],
+    [false, '003'],
+  ])('the Ctrl-C of somebody who is attached becomes Escape: %s', async (escapeOnInterrupt, key) => {
+    const script = 'stty raw -echo; echo ready; dd bs=1 count=1 2>/dev/null | od -An -b; sleep 100'
+    const { sessions, started, shown } = await startTmux(['sh', '-c', script], { escapeOnInterrupt })
+    await expect.poll(shown).toContain('ready')
+    const person = (...args: string[]): string =>
+      execFileSync('tmux', ['-S', box.path('person'), '-f', '/dev/null', ...args], { encoding: 'utf8', env: { ...box.env, TERM: 'xterm' } })
+    person('new-session', '-d', '-s', 'p', '--', ...(sessions.attachCommand?.(started) ?? []))
+    try {
+      await expect.poll(() => person('capture-pane', '-p', '-t', 'p')).toContain('ready')
+      person('send-keys', '-t', 'p', 'C-c')
+      await expect.poll(shown).toContain(key)
+    } finally {
+      person('kill-server')
+    }
+  })
+
+  test("its terminal is tmux's, whatever ours is", async () => {
+    const { shown } = await startTmux(['sh', '-c', 'echo "TERM=$TERM"; sleep 100'])
+    await expect.poll(shown).toContain('TERM=screen-256color')
   })
 })

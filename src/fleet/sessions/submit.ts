@@ -13,7 +13,7 @@ const SETTLED_MS = 100
  * instead of pasted. So Enter waits until the text is on the screen.
  */
 export const submit = async (
-  tmux: Pick<Tmux, 'screen' | 'paste' | 'press'>,
+  tmux: Pick<Tmux, 'screen' | 'paste' | 'enter'>,
   target: string,
   text: string,
 ): Promise<void> => {
@@ -23,7 +23,7 @@ export const submit = async (
   do await delay(20)
   while (!isShown(text, before, await tmux.screen(target)) && performance.now() < deadline)
   await delay(SETTLED_MS)
-  await tmux.press(target, ['Enter'])
+  await tmux.enter(target)
 }
 
 /** Its end has appeared, or what stands for a long paste: `[Pasted text #1 +3 lines]`, `[Pasted Content 1024 chars]`. */

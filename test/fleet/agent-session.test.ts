@@ -1,0 +1,103 @@
+import { resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Agent, AgentRequest } from '../../src/agents/agent.ts'
+import { runAgentSession } from '../../src/fleet/agent-session.ts'
+import type { FleetContext } from '../../src/fleet/context.ts'
+import { outsideDirectories, sessionProgram } from '../../src/fleet/program.ts'
+import { agentDirectory } from '../../src/fleet/sessions/places.ts'
+import { REQUESTS } from '../../src/fleet/sessions/requests.ts'
+import { sling } from '../../src/fleet/sling/sling.ts'
+import { scripted } from '../crash/fleet-operations.ts'
+import { type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
+
+const script = resolve(import.meta.dirname, '../helpers/fleet-worker.sh')
+
+/** With a terminal, and turn by turn. */
+const both = (asked: AgentRequest[]): Agent => ({
+  ...scripted(script),
+  run: async (request) => {
+    asked.push(request)
+    request.emit({ type: 'session', id: `session-${asked.length}` })
+    return { outcome: 'done', text: '' }
+  },
+})
+
+const atWork = async (agent: Agent) => {
+  const world = await makeFleetWorld({
+    kind: 'tmux',
+    agents: [agent],
+    pools: [{ agent: agent.name, command: undefined }],
+  })
+  const { id } = await world.addItem('Fix login')
+  const result = await sling(world.fleet, { item: id, by: 'cli' })
+  if (result.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(result)}`)
+  return { world, agent: result.agent, environment: result.environment }
+}
+
+/** One turn: nobody sends anything afterwards. */
+const oneTurn = (fleet: FleetContext, { name, spawn }: { name: string; spawn: string }, fresh = false) =>
+  runAgentSession(
+    fleet,
+    { agent: name, spawn },
+    {
+      next: async () => undefined,
+      show: () => undefined,
+      primed: () => '',
+      signal: new AbortController().signal,
+      fresh,
+    },
+  )
+
+const withVariables = ({ fleet }: FleetWorld, ownEnvironment: Record<string, string>): FleetContext => ({
+  ...fleet,
+  isolation: { ...fleet.isolation, ownEnvironment },
+})
+
+test('turn by turn, it continues its own session, and begins anew if it is told to', async () => {
+  const asked: AgentRequest[] = []
+  const { world, agent } = await atWork(both(asked))
+  await using _world = world
+  for (const fresh of [false, false, true, false]) await oneTurn(world.fleet, agent, fresh)
+  expect(asked.map(({ session }) => session)).toEqual([undefined, 'session-1', undefined, 'session-3'])
+})
+
+test('it may read long messages; only one whose commands are confined gets a place for requests', async () => {
+  const asked: AgentRequest[] = []
+  const { world, agent } = await atWork(both(asked))
+  await using _world = world
+  await oneTurn(world.fleet, agent)
+  await oneTurn(withVariables(world, { [REQUESTS]: '/somewhere' }), agent)
+  const files = agentDirectory(world.context.home, agent.name)
+  expect(asked.map(({ outside }) => outside)).toEqual([
+    outsideDirectories(files, { isConfined: false }),
+    { readable: [`${files}/messages`], writable: [`${files}/requests`] },
+  ])
+})
+
+test('a run of it is in no cgroup, which whoever ends its session would be in, too', async () => {
+  const asked: AgentRequest[] = []
+  const { world, agent } = await atWork(both(asked))
+  await using _world = world
+  await oneTurn({ ...world.fleet, cgroup: world.box.root }, agent)
+  expect(asked.map(({ mark }) => mark.cgroup)).toEqual([undefined])
+})
+
+test.each([
+  ['tmux', 'terminal', true],
+  ['tmux', 'none', false],
+  ['tmux', 'not here', false],
+  ['process', 'terminal', false],
+] as const)('in %s, a program with a terminal of its own (%s) runs in it: %s', async (kind, terminal, expected) => {
+  const { interactive, ...turns } = scripted(script)
+  const here = { none: {}, terminal: { interactive }, 'not here': { interactive: async () => undefined } }[terminal]
+  const program = { ...turns, ...here, confinesCommands: async () => true } as Agent
+  const { world, agent, environment } = await atWork(scripted(script))
+  await using _world = world
+  const given = { agent, environment, pool: undefined, kind, beacon: 'x', sessionId: '1', files: '/files' }
+  const fleet = { ...world.fleet, agents: new Map([[program.name, program]]) }
+  const { command, isConfined } = await sessionProgram(fleet, { ...given, resume: false })
+  expect(command.includes(script)).toBe(expected)
+  expect(isConfined).toBe(true)
+  const again = await sessionProgram(fleet, { ...given, resume: true })
+  expect([command.includes('--fresh'), again.command.includes('--fresh')]).toEqual([!expected, false])
+})
