@@ -33,9 +33,10 @@ export const slings: Bench = {
 const slingRows = async (stage: Stage, spares: number, atMost: number): Promise<Row[]> => {
   await using world = await stage.world(3_000, { ...fleetSettings, spares })
   const fleet = fleetOf(world, stage.box.env)
-  await using _agents = { [Symbol.asyncDispose]: () => endAgents(fleet) }
+  await using cleanup = new AsyncDisposableStack()
+  cleanup.defer(() => endAgents(fleet))
   const byHand = tmuxByHand(stage, world)
-  await using _server = { [Symbol.asyncDispose]: byHand.end }
+  cleanup.defer(byHand.end)
   let item = 0
   const samples = await interleaved(
     {
@@ -113,7 +114,8 @@ const together = async (stage: Stage, processes: number): Promise<Row> => {
 const statusRow = async (stage: Stage): Promise<Row> => {
   await using world = await stage.world(3_000, { ...fleetSettings, spares: 0 })
   const fleet = fleetOf(world, stage.box.env)
-  await using _agents = { [Symbol.asyncDispose]: () => endAgents(fleet) }
+  await using cleanup = new AsyncDisposableStack()
+  cleanup.defer(() => endAgents(fleet))
   for (const item of await addItems(fleet, world.codebase, agents)) await sling(fleet, { item, by: 'bench' })
   const samples: number[] = []
   let most = 0

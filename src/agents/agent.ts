@@ -117,6 +117,8 @@ export type AgentAttachment = {
   readonly bytes: number
   /** Of an image, in pixels. */
   readonly longestSide?: number
+  /** Not the user's: it came with the thread, and is data like the rest of it. */
+  readonly fromOthers?: true
 }
 
 export type AgentRules = {

@@ -30,7 +30,16 @@ export type AgentAnswer =
  * What a user replied: `/allow`, `/deny`, or `/answer <text>`. `to`: the question's ID, from its button. A button stays
  * in the thread, and must not allow what is asked later.
  */
-export type QuestionReply = { readonly agreed: boolean; readonly to?: string } | { readonly text: string }
+export type QuestionReply = { readonly to?: string } & ({ readonly agreed: boolean } | { readonly text: string })
+
+/** What the button of a choice answers: `#<ID of the question> <number>`. No one writes that. */
+export const choiceAnswer = (questionId: string, number: number): string => `#${questionId} ${number}`
+
+/** What was written, or a button's answer. */
+export const answerIn = (words: string): QuestionReply => {
+  const [, to, text = ''] = /^#([0-9a-f]{12}) (\d{1,2})$/.exec(words) ?? []
+  return to === undefined ? { text: words } : { to, text }
+}
 
 /** The answer, or why the reply isn't one. */
 export type ReadReply =

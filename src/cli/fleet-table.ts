@@ -1,8 +1,20 @@
 import type { CommandRow } from '../commands/command.ts'
+import { dryRun } from '../commands/table.ts'
 import type { CliCall } from './cli-call.ts'
 
 /** Commands of the fleet that need a terminal, or are for agents in their sessions. */
 export const fleetCommands: readonly CommandRow<CliCall>[] = [
+  {
+    name: 'item import beads',
+    usage: '<file> [--dry-run]',
+    summary: "import items from beads' JSON lines",
+    details:
+      'Reads what `bd export` writes. Importing again adds nothing, and updates items that nobody has edited or started.',
+    options: { 'dry-run': dryRun },
+    words: [1, 1],
+    examples: ['coppice item import beads issues.jsonl', 'coppice item import beads .beads/issues.jsonl --dry-run'],
+    load: async () => (await import('../commands/fleet/item-import-beads.ts')).itemImportBeads,
+  },
   {
     name: 'fleet up',
     usage: '[agent]…',

@@ -28,6 +28,8 @@ export const groups: Readonly<Record<string, string>> = {
   codebase: 'register and manage repositories',
   import: 'import worktrees and conversations from other tools',
   item: 'queue work for the agents of the fleet',
+  'item import': 'import items from GitHub or beads',
+  'item sync': 'keep items and their sources the same',
   fleet: 'start, stop and watch the agents of the fleet',
   crew: 'permanent agents, with a worktree in any repository',
 }

@@ -1,4 +1,4 @@
-import type { AgentAnswer, QuestionReply } from '../agents/question.ts'
+import { type AgentAnswer, answerIn, type QuestionReply } from '../agents/question.ts'
 import { type Call, command, type QuestionOutcome } from './command.ts'
 import { onlyInChat } from './only-in-chat.ts'
 
@@ -28,4 +28,4 @@ const agreeing =
 
 export const allow = replying('allow', agreeing(true))
 export const deny = replying('deny', agreeing(false))
-export const answer = replying('answer', ({ words: [text = ''] }) => ({ text }))
+export const answer = replying('answer', ({ words: [text = ''] }) => answerIn(text))

@@ -103,7 +103,7 @@ const wantedOf = ({ words: [branch], values, chat }: Call): Wanted | { kind: 'cr
   ]
   if (given.length === 0) {
     throw usage(
-      'specify a branch, --issue, --pr, --review, --thread, --task or --crew',
+      `specify a branch, --issue, --pr, --review, --thread${chat === undefined ? ', --task or --crew' : ' or --task'}`,
       remedy`run ${coppice('worktree create --help')} for usage`,
     )
   }

@@ -107,8 +107,6 @@ export const createConversations = (
       } finally {
         running.delete(id)
         limit.end()
-        // Drop questions the agent stopped waiting for, so that the next `/allow` doesn't answer them.
-        cancel.abort('ended')
         place?.leave()
         outbox.kick()
         pump()

@@ -285,7 +285,7 @@ test('files that came with a message reach the agent, and the thread is told whi
   ])
   expect(given?.attachments?.[0]?.path.startsWith(given.directory)).toBe(false)
   expect(given?.context).toBe(
-    'earlier\n\nFiles that the user sent with the message and that you don\'t have:\n- "tool.exe": not a PNG, JPEG, GIF or WebP image, text or PDF',
+    'earlier\n\nFiles that came with the message or its thread and that you don\'t have:\n- "tool.exe": not a PNG, JPEG, GIF or WebP image, text or PDF',
   )
   expect(said).toEqual([
     expect.stringMatching(/^Not passed to the agent: `tool.exe`/),

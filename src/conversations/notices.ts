@@ -4,8 +4,7 @@ import { faultMessage } from '../commands/views/failure.ts'
 import { describeRemovalReason } from '../commands/views/merged.ts'
 import { describeNotice, describeNotices } from '../commands/views/notices.ts'
 import { describeReasons } from '../commands/views/reasons.ts'
-import { block, code, listed, placeholdersAsCode, plain, printable } from '../commands/views/view.ts'
-import type { AgentQuestion } from '../agents/question.ts'
+import { code, listed, placeholdersAsCode, plain } from '../commands/views/view.ts'
 import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, isAppError, NotIsolatedError, toAppError } from '../domain/errors.ts'
@@ -229,50 +228,6 @@ export const busyNotice = (environment: Pick<IsolatedEnvironment, 'branch'>): st
 
 export const givenUpNotice = (attempts: number): string =>
   `Coppice stopped ${attempts} times while running this message, so it won't be retried. To try again, send it once more, perhaps with another agent (\`/agent\`).`
-
-/**
- * What the agent asks comes from its model and may contain a key. Redact before truncating: half a key can't be
- * recognised.
- */
-export const questionNotice = (question: AgentQuestion, redact: (text: string) => string): string => {
-  const { agent } = question
-  const short = (text: string): string => cut(oneLine(redact(text)), SHOWN_LINE)
-  if (question.kind === 'permission') {
-    const { what, detail } = question
-    return [
-      `\`${agent}\` asks for permission: ${short(what)}`,
-      ...(detail === undefined ? [] : [block(printable(cut(redact(detail).trim(), SHOWN_DETAIL)), { chat: true })]),
-      'Reply `/allow` or `/deny`. It waits for your answer; `/stop` ends the run.',
-    ].join('\n')
-  }
-  const choices = question.choices.map(({ label, description }, at) =>
-    short(`${at + 1}. ${label}${description === undefined || description === '' ? '' : `: ${description}`}`),
-  )
-  const several = question.several ? ' (several: `/answer 1,2`)' : ''
-  return [
-    `\`${agent}\` asks: ${short(question.question)}`,
-    ...choices,
-    `Reply with a number${several}, or with \`/answer\` and your own words; \`/deny\` declines. It waits for your answer; \`/stop\` ends the run.`,
-  ].join('\n')
-}
-
-export const unansweredNotice = (minutes: number): string =>
-  `No answer within ${minutes % 60 === 0 ? counted(minutes / 60, 'hour') : counted(minutes, 'minute')}: taken as a no.`
-
-const SHOWN_LINE = 500
-const SHOWN_DETAIL = 3_000
-
-const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
-
-/** Says how much is missing: nobody should allow what they can't see without knowing it. */
-const cut = (text: string, most: number): string =>
-  text.length <= most
-    ? text
-    : `${text.slice(0, most).toWellFormed()}… (${counted(text.length - most, 'more character')})`
-
-/** It was answered, but all slots are taken. */
-export const resumingNotice =
-  'The concurrency limit is reached. The agent continues with your answer when a slot frees up.'
 
 export const timeLimitNotice = (minutes: number, begun = true): string =>
   `Stopped: the run reached its limit of ${counted(minutes, 'minute')}. ${begun ? 'Its work so far is in the worktree.' : 'Nothing was run.'} Send a message to continue, or raise \`limits.runMinutes\` in config.yaml.`

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { AgentQuestion } from '../agents/question.ts'
+import { type AgentQuestion, answerIn } from '../agents/question.ts'
 import type { ReplyAction } from '../domain/message.ts'
 import type { ConversationsContext } from './context.ts'
 import { askInThread, createQuestions } from './questions.ts'
@@ -25,9 +25,11 @@ const choice: AgentQuestion = {
 const thread = (questionMinutes = 1440) => {
   const said: string[] = []
   const buttons: string[][] = []
+  const labels: string[][] = []
   const append = async (replies: readonly { text: string; actions?: readonly ReplyAction[] }[]) => {
     said.push(...replies.map(({ text }) => text))
     buttons.push(...replies.map(({ actions = [] }) => actions.map(({ command }) => command)))
+    labels.push(...replies.map(({ actions = [] }) => actions.map(({ label }) => label)))
   }
   const context = {
     isolation: { ids: randomUUID, clock: () => 0, store: { outbox: { append } }, settings: { questionMinutes } },
@@ -41,7 +43,7 @@ const thread = (questionMinutes = 1440) => {
   const asked = async (count: number): Promise<void> => {
     await expect.poll(() => said.length).toBe(count)
   }
-  return { said, buttons, questions, ask, stop, asked }
+  return { said, buttons, labels, questions, ask, stop, asked }
 }
 
 test('a key in what an agent asks for is in no question', async () => {
@@ -156,8 +158,8 @@ test('a plain message is taken for an answer only if it names a choice of the op
   expect(await permitted).toBeUndefined()
 })
 
-test('a button answers its own question and no later one, and a question with choices has none', async () => {
-  const { buttons, questions, ask, stop, asked } = thread()
+test('a button answers its own question and no later one', async () => {
+  const { buttons, questions, ask, asked } = thread()
   const idIn = (command = ''): string => command.replace(/^\/(?:allow|deny) /, '')
   const first = ask(permission('run a command'))
   await asked(1)
@@ -172,9 +174,50 @@ test('a button answers its own question and no later one, and a question with ch
   expect(questions.answer(message, fresh)).toMatchObject({ kind: 'answered' })
   expect(await second).toEqual({ kind: 'allowed' })
   expect(questions.answer(message, fresh)).toEqual({ kind: 'nothing-asked' })
-  const third = ask(choice)
+})
+
+test('a choice has a button for each answer, which answers its own question and no later one', async () => {
+  const { buttons, labels, questions, ask, asked } = thread()
+  const press = (command = '') => questions.answer(message, answerIn(command.replace('/answer ', '')))
+  const first = ask(choice)
+  await asked(1)
+  expect(labels[0]).toEqual(['1. SQLite', '2. Postgres', 'Decline'])
+  expect(buttons[0]).toEqual([
+    expect.stringMatching(/^\/answer #\w{12} 1$/),
+    expect.stringMatching(/^\/answer #\w{12} 2$/),
+    expect.stringMatching(/^\/deny \w{12}$/),
+  ])
+  expect(press(buttons[0]?.[1])).toMatchObject({ kind: 'answered' })
+  expect(await first).toEqual({ kind: 'answered', text: 'Postgres' })
+  expect(press(buttons[0]?.[0])).toEqual({ kind: 'nothing-asked' })
+  const second = ask(choice)
+  await asked(2)
+  expect(press(buttons[0]?.[0])).toEqual({ kind: 'other-question' })
+  expect(press(buttons[1]?.[0])).toMatchObject({ kind: 'answered' })
+  expect(await second).toEqual({ kind: 'answered', text: 'SQLite' })
+  const permitted = ask(permission('it'))
   await asked(3)
-  expect(buttons[2]).toEqual([])
+  expect(press(buttons[1]?.[0])).toEqual({ kind: 'other-question' })
+  questions.answer(message, { agreed: false })
+  expect(await permitted).toEqual({ kind: 'denied' })
+})
+
+test('the label of a button is short, on one line, and without secrets or hidden characters', async () => {
+  const { labels, ask, stop, asked } = thread()
+  const long = `${'x'.repeat(30)}the-secret and more`
+  const choices = [{ label: long }, { label: 'a\n\u202eb' }, { label: '' }, { label: `${'x'.repeat(35)}😀yy` }]
+  const answer = ask({ ...choice, choices })
+  await asked(1)
+  expect(labels[0]?.slice(0, 4)).toEqual([`1. ${'x'.repeat(30)}[hidde…`, '2. a b', '3.', `4. ${'x'.repeat(35)}…`])
   stop.abort()
-  expect(await third).toBeUndefined()
+  expect(await answer).toBeUndefined()
+})
+
+test('a question with several answers has no buttons for them: each would be the whole answer', async () => {
+  const { labels, ask, stop, asked } = thread()
+  const answer = ask({ ...choice, several: true })
+  await asked(1)
+  expect(labels[0]).toEqual(['Decline'])
+  stop.abort()
+  expect(await answer).toBeUndefined()
 })

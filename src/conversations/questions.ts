@@ -1,10 +1,9 @@
 import type { AgentRequest } from '../agents/agent.ts'
 import { type AgentAnswer, type AgentQuestion, isChoice, type QuestionReply, readReply } from '../agents/question.ts'
-import type { ReplyAction } from '../domain/message.ts'
 import type { QuestionOutcome } from '../commands/command.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
-import { questionNotice, resumingNotice, unansweredNotice } from './notices.ts'
+import { questionActions, questionNotice, resumingNotice, unansweredNotice } from './question-texts.ts'
 import type { WhileWaiting } from './inbox/run-slots.ts'
 import { replyTarget, type NewReply, recordReplies } from './outbox/replies.ts'
 
@@ -98,7 +97,12 @@ export const askInThread = (
     const wait = async (): Promise<AgentAnswer | undefined> => {
       // Listen before posting the question, so that no answer is missed.
       const answer = run.questions.ask(message, question, AbortSignal.any([ended, tooLate]), id)
-      await tell({ key, role: 'system', text: questionNotice(question, redact), actions: buttonsOf(question, id) })
+      await tell({
+        key,
+        role: 'system',
+        text: questionNotice(question, redact),
+        actions: questionActions(question, id, redact),
+      })
       return answer
     }
     const onFull = (): void => {
@@ -121,12 +125,3 @@ export const askInThread = (
 
 /** Too long to guess by accident, short enough for any platform's buttons. */
 const QUESTION_ID_LENGTH = 12
-
-/** A question with choices has no buttons: it is answered in words. */
-const buttonsOf = ({ kind }: AgentQuestion, id: string): readonly ReplyAction[] =>
-  kind === 'permission'
-    ? [
-        { label: 'Allow once', command: `/allow ${id}`, style: 'primary' },
-        { label: 'Deny', command: `/deny ${id}`, style: 'danger' },
-      ]
-    : []

@@ -43,6 +43,8 @@ export type MessageAttachment = {
   readonly bytes?: number
   /** How the platform finds it again: a URL, a file ID. */
   readonly reference: string
+  /** Not the message's author's: from a description that somebody else wrote, or from a forwarded message. */
+  readonly fromOthers?: true
 }
 
 export type MessageDetails = {

@@ -15,6 +15,12 @@ export type AgentFile = z.infer<typeof schema>
 
 const MOST_BYTES = 1_000_000
 
+/** Without what was last seen there: that is found out anew. */
+const source = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('github'), repository: z.string().max(200), number: z.number().int().min(1) }),
+  z.object({ kind: z.literal('beads'), id: z.string().min(1).max(255) }),
+])
+
 const schema = z.object({
   version: z.literal(1),
   agent: z.object({
@@ -37,6 +43,7 @@ const schema = z.object({
       state: z.enum(itemStates),
       after: z.array(z.number().int().min(1)).max(1_000),
       pullRequest: z.string().max(2_000).optional(),
+      source: source.optional(),
       createdBy: z.string().max(500),
       createdAt: z.number().int().min(0),
     })
@@ -61,6 +68,7 @@ export const writeAgentFile = (tree: Pick<Tree, 'gitDir'>, agent: FleetAgent, it
         createdBy: item.createdBy,
         createdAt: item.createdAt,
         ...(item.pullRequest !== undefined && { pullRequest: item.pullRequest }),
+        ...(item.source !== undefined && { source: source.safeParse(item.source).data }),
       },
     }),
   }

@@ -103,12 +103,12 @@ const recoverItem = async (
   { item }: AgentFile,
 ): Promise<boolean> => {
   if (item === undefined) return false
-  const { priority, pullRequest, ...fields } = item
+  const { priority, pullRequest, source, ...fields } = item
   const recovered = await store.items.recover({
     ...fields,
     codebaseId: codebase.id,
     priority: toPriority(priority) ?? defaultPriority,
-    source: undefined,
+    source,
     environmentId: environment.id,
     pullRequest,
   })

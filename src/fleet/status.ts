@@ -1,6 +1,6 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
-import type { Item, ParkReason } from '../domain/fleet/item.ts'
+import { isParkedElsewhere, type Item, type ParkReason } from '../domain/fleet/item.ts'
 import type { CodebaseId } from '../domain/names.ts'
 import type { FleetControl, ItemCounts } from '../store/fleet/store.ts'
 import type { FleetContext } from './context.ts'
@@ -72,12 +72,14 @@ export const fleetStatus = async (
     items: await store.items.counts(codebaseId),
     needsYou: [
       ...(control.state === 'paused' ? [{ kind: 'paused', why: control.why } as const] : []),
-      ...parked.map((item): NeedsYou => ({
-        kind: 'parked',
-        item,
-        agent: all.find(({ itemId }) => itemId === item.id)?.name,
-        reason: item.parked,
-      })),
+      ...parked
+        .filter((item) => !isParkedElsewhere(item))
+        .map((item): NeedsYou => ({
+          kind: 'parked',
+          item,
+          agent: all.find(({ itemId }) => itemId === item.id)?.name,
+          reason: item.parked,
+        })),
       ...agents.flatMap((agent) => agentNeeds(agent, running, control, parked)),
     ],
   }

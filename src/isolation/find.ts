@@ -45,12 +45,13 @@ const ofItem = async (
   ref: string,
 ): Promise<IsolatedEnvironment | undefined> => {
   const number = /^item-(\d{1,9})$/.exec(ref)?.[1]
-  const item = number === undefined ? undefined : await store.items.get(Number(number))
+  const itemId = Number(number)
+  const item = number === undefined ? undefined : await store.items.get(itemId)
   if (item?.codebaseId !== codebase.id) return undefined
   const found = item.environmentId === undefined ? undefined : await store.environments.get(item.environmentId)
   if (found !== undefined && isLive(found)) return found
-  throw new AppError('not-found', `item ${item.id} has no worktree`, {
-    remedy: remedy`run ${coppice(`item show ${item.id}`)} for its state`,
+  throw new AppError('not-found', `item ${itemId} has no worktree`, {
+    remedy: remedy`run ${coppice(`item show ${itemId}`)} for its state`,
   })
 }
 

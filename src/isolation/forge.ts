@@ -1,4 +1,5 @@
 import type { Codebase } from '../domain/environment.ts'
+import type { ClosedIssue, FoundIssues, IssueQuery, NumberedIssues } from '../domain/forge/issues.ts'
 import type { FindLogin } from '../domain/forge/login.ts'
 import type { MergedPullRequest } from '../domain/merge-proof.ts'
 import type { Sha } from '../domain/names.ts'
@@ -22,6 +23,26 @@ export type Forge = {
     wanted: NewPullRequest,
     options?: { readonly signal?: AbortSignal | undefined },
   ): Promise<OpenedPullRequest>
+  /** All issues that the query asks for, never pull requests. Also without credentials. Throws only if cancelled. */
+  issues(
+    codebase: Codebase,
+    query: IssueQuery,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<FoundIssues>
+  /** A request for each. Throws only if cancelled. */
+  issuesNumbered(
+    codebase: Codebase,
+    numbers: readonly number[],
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<NumberedIssues>
+  /** Closes an issue as completed, after a comment. Doing it again changes nothing. Throws only if cancelled. */
+  closeIssue(
+    codebase: Codebase,
+    number: number,
+    /** `id`: recognises the comment when it is done again. */
+    comment: { readonly text: string; readonly id: string },
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<ClosedIssue>
 }
 
 export type ForgeQuestion = {

@@ -3,7 +3,10 @@ import type { GithubSettings } from '../platforms/github/settings.ts'
 import type { PlatformParts } from '../platforms/descriptor.ts'
 import { toAppError } from '../domain/errors.ts'
 
-/** GitHub, if there are credentials for it. Reads the settings and loads the SDK only with the first call. */
+/**
+ * GitHub, if there are credentials for it; without, its public issues. Reads the settings and loads the SDK only with
+ * the first call.
+ */
 export const createForge = (
   settings: () => Promise<GithubSettings>,
   parts: Pick<PlatformParts, 'log' | 'clock' | 'secrets'>,
@@ -16,12 +19,17 @@ export const createForge = (
     return (await import('../platforms/github/forge.ts')).createGithubForge(given, parts)
   }
   const forge = (): Promise<Forge | undefined> => (loaded ??= load())
+  const reader = async (): Promise<Forge> =>
+    (await forge()) ?? (await import('../platforms/github/forge.ts')).createGithubForge(await settings(), parts)
   return {
     repositoryAt: async (remoteUrl) => (await forge())?.repositoryAt(remoteUrl),
     mergedPullRequests: async (codebase, questions, options) =>
       (await forge())?.mergedPullRequests(codebase, questions, options) ?? { merged: [] },
     openPullRequest: async (codebase, wanted, options) =>
       (await forge())?.openPullRequest(codebase, wanted, options) ?? { outcome: 'no-forge' },
+    issues: async (...asked) => (await reader()).issues(...asked),
+    issuesNumbered: async (...asked) => (await reader()).issuesNumbered(...asked),
+    closeIssue: async (...asked) => (await forge())?.closeIssue(...asked) ?? { outcome: 'no-forge' },
     login: async (url) => {
       try {
         return await (await forge())?.login(url)

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import { createGzip } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fetchFile, type FileRequest } from './fetch-file.ts'
 
@@ -13,8 +15,23 @@ const answer = (request: IncomingMessage, response: ServerResponse): void => {
   const to = searchParams.get('to')
   if (to !== null) response.writeHead(302, { location: to }).end()
   else if (pathname === '/slow') response.writeHead(200).write('first')
+  else if (pathname === '/packed') sendPacked(response)
   else if (pathname === '/gone') response.writeHead(404).end('no')
   else response.writeHead(200, { 'content-type': 'Text/Plain; charset=utf-8' }).end('hello')
+}
+/** Zeros, packed a thousand to one, for as long as somebody reads. */
+let open = 0
+const sendPacked = (response: ServerResponse): void => {
+  const pack = createGzip()
+  const zeros = new Readable({ read: () => void zeros.push(Buffer.alloc(65_536)) })
+  response.writeHead(200, { 'content-encoding': 'gzip' })
+  open += 1
+  response.on('close', () => {
+    open -= 1
+    zeros.destroy()
+    pack.destroy()
+  })
+  zeros.pipe(pack).pipe(response)
 }
 const servers = [createServer(answer), createServer(answer)]
 let one = ''
@@ -69,6 +86,7 @@ test.each([
   'http://files.example.com/a',
   'https://files.example.com:8443/a',
   'https://example.com.evil.test/a',
+  'https://files.example.com.evil.test/a',
   'https://evilexample.com/a',
   'https://user:secret@files.example.com/a',
   'file:///etc/passwd',
@@ -88,6 +106,7 @@ test('a file at an address that is not accepted is not passed on, wherever the r
 
 test('an endless redirect ends', async () => {
   await expect(get(`/loop?to=${encodeURIComponent('')}`)).rejects.toMatchObject({ message: /redirected too often/ })
+  expect(asked).toHaveLength(6)
 })
 
 test('a failure names the host and not the URL', async () => {
@@ -96,8 +115,20 @@ test('a failure names the host and not the URL', async () => {
   expect(failure).not.toContain('s3cret')
 })
 
+test('a file that is packed small and unpacks without end stops when its reader does', async () => {
+  const { body } = await fetchFile({ url: `${one}/packed`, origins: [one], signal: AbortSignal.timeout(5_000) })
+  let bytes = 0
+  for await (const chunk of body) {
+    bytes += chunk.length
+    if (bytes > 1_000_000) break
+  }
+  expect(bytes).toBeLessThan(10_000_000)
+  await expect.poll(() => open).toBe(0)
+})
+
 test('a file that does not arrive in time, or is no longer wanted, is given up', async () => {
-  await expect(get('/slow', { timeoutMs: 100 })).rejects.toMatchObject({ code: 'timeout' })
+  const { signal } = new AbortController()
+  await expect(get('/slow', { timeoutMs: 100, signal })).rejects.toMatchObject({ code: 'timeout' })
   const unwanted = new AbortController()
   setTimeout(() => unwanted.abort(), 50)
   await expect(get('/slow', { signal: unwanted.signal })).rejects.toMatchObject({ code: 'remote-unreachable' })

@@ -37,7 +37,7 @@ export const fetchFile = async (request: FileRequest): Promise<FetchedFile> => {
   const { origin } = url
   for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects++) {
     const response = await ask(url, url.origin === origin ? headers : {}, limit)
-    if (!redirectStatuses.has(response.status)) return opened(url, response, { ...request, signal: limit })
+    if (!redirectStatuses.has(response.status)) return opened(url, response, request)
     await response.body?.cancel()
     url = allowedUrl(response.headers.get('location') ?? '', request.origins, url)
   }
@@ -57,7 +57,7 @@ const ask = async (url: URL, headers: Readonly<Record<string, string>>, signal: 
 const opened = async (
   url: URL,
   response: Response,
-  { signal, accepts = () => true }: Pick<FileRequest, 'signal' | 'accepts'>,
+  { accepts = () => true }: Pick<FileRequest, 'accepts'>,
 ): Promise<FetchedFile> => {
   const { status, body } = response
   if (status !== 200 || body === null) {
@@ -70,19 +70,13 @@ const opened = async (
     throw new AppError('unsupported', "it isn't a file of this conversation")
   }
   const [mediaType] = (response.headers.get('content-type') ?? '').slice(0, 200).split(';', 1)
-  return { mediaType: mediaType?.trim().toLowerCase() || undefined, body: chunks(url, body, signal) }
+  return { mediaType: mediaType?.trim().toLowerCase() || undefined, body: chunks(url, body) }
 }
 
-const chunks = async function* (
-  url: URL,
-  body: ReadableStream<Uint8Array>,
-  signal: AbortSignal,
-): AsyncGenerator<Uint8Array> {
+const chunks = async function* (url: URL, body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
-    for await (const chunk of body) {
-      signal.throwIfAborted()
-      yield chunk
-    }
+    // Ends when the request's signal aborts.
+    yield* body
   } catch (error) {
     throw failed(url, error)
   }
@@ -90,7 +84,6 @@ const chunks = async function* (
 
 /** The service's own errors may contain the URL. */
 const failed = ({ host }: URL, error: unknown): AppError => {
-  if (error instanceof AppError) return error
   const timedOut = error instanceof Error && error.name === 'TimeoutError'
   return timedOut
     ? new AppError('timeout', `${host} took too long to send the file`)

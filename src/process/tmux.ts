@@ -151,8 +151,9 @@ const parsePane = (line: string): TmuxPane[] => {
   return [{ session, pid: Number(pid), dead: dead === '1', status: ended, startedAt: Number(created) * 1000 }]
 }
 
+/** No server, or one that ends because its last session has: it says that there is nothing to choose from. */
 const isWithoutServer = (stderr: string): boolean =>
-  /no server running on|error connecting to .*\(No such file or directory\)|error connecting to .*\(Connection refused\)|no current session|server exited/.test(
+  /no server running on|error connecting to .*\((?:No such file or directory|Connection refused)\)|no current (?:session|target)|server exited/.test(
     stderr,
   )
 

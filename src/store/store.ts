@@ -238,8 +238,11 @@ export type Reply = ConversationKey & {
 export type OutboxStore = {
   /** Returns the new ids. */
   append(replies: readonly Omit<Reply, 'state' | 'attempts' | 'sentParts' | 'sentAt' | 'error'>[]): Promise<Set<string>>
-  /** The first waiting reply of each conversation, if due: nothing overtakes it. */
-  due(platforms: readonly string[], now: number, limit: number): Promise<Reply[]>
+  /**
+   * The first waiting reply of each conversation, if due: nothing overtakes it. One that would wait for longer than
+   * `longestWaitMs` is due too: the clock was set back.
+   */
+  due(platforms: readonly string[], now: number, limit: number, longestWaitMs: number): Promise<Reply[]>
   /** When the next of those is due; undefined if none is waiting. */
   nextDueAt(platforms: readonly string[]): Promise<number | undefined>
   get(id: string): Promise<Reply | undefined>

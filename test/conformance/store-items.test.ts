@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { canItemBecome, type ItemSource, itemStates, sourceKey } from '../../src/domain/fleet/item.ts'
 import type { AppError } from '../../src/domain/errors.ts'
 import { toCodebaseId } from '../../src/domain/names.ts'
+import type { ImportedItem } from '../../src/store/fleet/store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { aConversation, aNewItem, aRecoveredItem } from '../helpers/fleet-values.ts'
 import { type EngineUnderTest, onEachEngine } from '../helpers/store-engines.ts'
@@ -188,6 +189,63 @@ onEachEngine((engine) => {
       expect((await added(store, 'next')).id).toBe((await store.items.list({})).length)
     })
 
+    test('of an import come in at once, whoever waits for whom, and have it in their history', async () => {
+      const store = await withCodebases(engine)
+      await added(store, 'first')
+      const imported = (id: number, change: Partial<ImportedItem> = {}): ImportedItem => ({
+        ...aNewItem(`imported ${id}`),
+        id,
+        parked: undefined,
+        source: { kind: 'beads', id: `bd-${id}` },
+        ...change,
+      })
+      const parked = { kind: 'status-elsewhere', source: 'beads', status: 'deferred' } as const
+      await store.transaction(async (inside) => {
+        expect(await inside.items.takeIds(0)).toBe(2)
+        expect(await inside.items.takeIds(2)).toBe(2)
+        await inside.items.insertImported([])
+        await inside.items.insertImported([imported(2, { after: [3, 1, 3] }), imported(3, { parked })])
+      })
+      const made = await store.items.fromSource(one, 'beads')
+      expect(made).toMatchObject([
+        { id: 2, state: 'open', after: [1, 3], source: { kind: 'beads', id: 'bd-2' }, createdBy: 'cli' },
+        { id: 3, state: 'parked', parked, after: [] },
+      ])
+      expect(await store.items.get(2)).toStrictEqual(made[0])
+      expect(await store.items.bySource(one, 'beads:bd-3')).toStrictEqual(made[1])
+      expect(await store.items.fromSource(one, 'github')).toEqual([])
+      expect(await store.items.fromSource(two, 'beads')).toEqual([])
+      expect(await store.items.history(2)).toStrictEqual([
+        { at: 1_700_000_000_000, by: 'cli', change: { kind: 'imported', from: 'beads' } },
+      ])
+      await store.items.edit(2, { title: 'newer' }, { ...signed, from: 'beads' })
+      expect((await store.items.history(2))[1]?.change).toEqual({ kind: 'edited', fields: ['title'], from: 'beads' })
+      const seen = { title: 't', body: 'b', priority: 2, after: [], phases: { there: 'ready', here: 'ready' } } as const
+      await store.items.update(2, { source: { kind: 'beads', id: 'bd-2', seen } })
+      expect(await store.items.bySource(one, 'beads:bd-2')).toMatchObject({ title: 'newer', source: { seen } })
+      expect((await added(store, 'next')).id).toBe(4)
+      const twice = store.transaction((inside) => inside.items.insertImported([imported(5), imported(6), imported(5)]))
+      await expect(twice).rejects.toThrow(/unique/i)
+      expect((await store.items.list({})).map(({ id }) => id)).toEqual([1, 2, 3, 4])
+    })
+
+    test('of an import may be many', async () => {
+      const store = await withCodebases(engine)
+      const items = Array.from({ length: 3_000 }, (_, n): ImportedItem => ({
+        ...aNewItem('x', { after: n === 0 ? [] : [n] }),
+        id: n + 1,
+        parked: undefined,
+        source: { kind: 'github', repository: 'acme/app', number: n + 1 },
+      }))
+      await store.transaction(async (inside) => {
+        await inside.items.takeIds(items.length)
+        await inside.items.insertImported(items)
+      })
+      const found = await store.items.fromSource(one, 'github')
+      expect([found.length, found.at(-1)]).toMatchObject([3_000, { id: 3_000, after: [2_999] }])
+      expect(ids(await store.items.ready({}))).toEqual([1])
+    })
+
     test('recovered after the database was lost keep their number; new ones come after them', async () => {
       const store = await withCodebases(engine)
       await added(store, 'a')
@@ -202,6 +260,19 @@ onEachEngine((engine) => {
       expect(await store.items.get(1)).toMatchObject({ title: 'a' })
       expect(await store.items.recover(aRecoveredItem(3))).toBe(true)
       expect((await added(store, 'next')).id).toBe(91)
+    })
+
+    test('recovered keep their source, unless it was imported anew', async () => {
+      const store = await withCodebases(engine)
+      const source: ItemSource = { kind: 'github', repository: 'acme/app', number: 7 }
+      await added(store, 'imported anew', { source })
+      expect(await store.items.recover(aRecoveredItem(5, { source }))).toBe(true)
+      expect(await store.items.recover(aRecoveredItem(6, { source: { ...source, number: 8 } }))).toBe(true)
+      expect((await store.items.list({})).map((item) => [item.id, item.source?.kind])).toEqual([
+        [1, 'github'],
+        [5, undefined],
+        [6, 'github'],
+      ])
     })
 
     test('are followed by conversations, each once, in the order in which they began', async () => {
@@ -222,7 +293,9 @@ onEachEngine((engine) => {
         with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 66000)
         select n, ${one}, 'x', '', 2, 'open', 'cli', 1, 1 from numbers`.execute(store.database.db)
       await store.items.edit(66_000, { after: [1] }, signed)
-      expect((await store.items.list({})).at(-1)).toMatchObject({ id: 66_000, after: [1] })
+      const all = await store.items.list({})
+      expect(all.at(-1)).toMatchObject({ id: 66_000, after: [1] })
+      expect(await store.fleetAgents.ofItems(ids(all))).toEqual([])
     })
   })
 })

@@ -10,7 +10,7 @@ const said = (conversationId: string, key: string, change: Partial<AReply> = {})
   aReply(key, { conversationId, ...change })
 
 const due = async ({ outbox }: Store, now = 100, limit = 99, platforms = ['slack', 'web']): Promise<string[]> =>
-  (await outbox.due(platforms, now, limit)).map(({ key }) => key)
+  (await outbox.due(platforms, now, limit, 1_000)).map(({ key }) => key)
 
 const sent = ({ outbox }: Store, key: string, at = 100): Promise<void> =>
   outbox.update(`reply-${key}`, { state: 'sent', sentAt: at })
@@ -62,6 +62,9 @@ onEachEngine((engine) => {
       expect(await due(store, 200, 2)).toEqual(['x1', 'y1'])
       expect(await due(store, 200, 9, ['web'])).toEqual(['other-x1'])
       expect(await due(store, 200, 9, [])).toEqual([])
+      // A clock that was set back must not delay them.
+      expect(await due(store, -900, 9, ['slack'])).toEqual(['x1'])
+      expect(await due(store, -901, 9, ['slack'])).toEqual(['x1', 'y1'])
       await sent(store, 'y1')
       expect(await due(store)).toEqual(['other-x1', 'y2'])
       // One that failed for good no longer stands in the way.

@@ -7,7 +7,14 @@ import { createSecrets } from '../../src/process/redaction/redact.ts'
 import { fleetIn, testPools } from '../helpers/fleet.ts'
 import { reopen } from '../helpers/reopen.ts'
 import { makeContext } from '../helpers/world.ts'
-import { type FleetOperationName, fleetOperations, crashPools, lost, scripted } from './fleet-operations.ts'
+import {
+  type FleetOperationName,
+  fleetOperations,
+  crashPools,
+  lost,
+  scripted,
+  scriptedTurns,
+} from './fleet-operations.ts'
 
 export type FleetChildOrder = {
   readonly root: string
@@ -52,7 +59,9 @@ const main = async (order: FleetChildOrder): Promise<void> => {
       settings: { isolationProvider: order.isolationProvider, fleetSession: order.kind, pools: testPools(crashPools) },
     },
   )
-  await fleetOperations[order.operation](fleetIn(context, box.env, [scripted(order.script), lost]))
+  await fleetOperations[order.operation](
+    fleetIn(context, box.env, [scripted(order.script), lost], scriptedTurns(order.script)),
+  )
   await context.store.close()
 }
 

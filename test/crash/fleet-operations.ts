@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Agent } from '../../src/agents/agent.ts'
 import type { Codebase } from '../../src/domain/environment.ts'
 import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
@@ -6,6 +7,7 @@ import type { FleetContext } from '../../src/fleet/context.ts'
 import { addCrew, removeCrew } from '../../src/fleet/crew.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
+import { syncBeads } from '../../src/fleet/items/beads/sync.ts'
 import { closeItem } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
@@ -48,6 +50,9 @@ const codebaseOf = async ({ isolation: { store } }: FleetContext): Promise<Codeb
 
 export const CREW = 'rust'
 
+/** Where the double of `bd` is, beside the home. */
+export const bdDirectory = ({ isolation: { home } }: FleetContext): string => join(home, '..', 'bin')
+
 /** Runs what its item says, as the worker in `test/helpers/fleet-worker.sh` does. */
 export const scripted = (script: string): Agent => ({
   name: 'scripted',
@@ -55,6 +60,9 @@ export const scripted = (script: string): Agent => ({
   run: async () => ({ outcome: 'failed', text: '' }),
   interactive: async () => ({ command: ['sh', script], variables: {} }),
 })
+
+/** The program that runs it turn by turn where there is no terminal: the same worker, instead of a whole Coppice. */
+export const scriptedTurns = (script: string): FleetContext['installation'] => ['sh', script]
 
 /** Its program was removed after somebody looked. */
 export const lost: Agent = {
@@ -93,6 +101,20 @@ export const fleetOperations = {
   'down-clean': async (fleet) => {
     const { problems } = await fleetDown(fleet, { by, clean: true, graceMs: 0 })
     if (problems.length > 0) throw new Error(JSON.stringify(problems))
+  },
+  'sync-beads': async (fleet) => {
+    const { isolation } = fleet
+    const PATH = `${bdDirectory(fleet)}:${isolation.programEnvironment['PATH'] ?? ''}`
+    const programEnvironment = { ...isolation.programEnvironment, PATH }
+    const codebase = await codebaseOf(fleet)
+    const words = { closed: 'Done', parked: () => 'Parked' }
+    const sync = () =>
+      syncBeads({ ...fleet, isolation: { ...isolation, programEnvironment } }, { codebase, by, dryRun: false, words })
+    const { refused, left } = await sync()
+    if (refused.length + left.length > 0) throw new Error(`beads and items differ: ${JSON.stringify([refused, left])}`)
+    // Whatever happened before, both sides agree now.
+    const again = await sync()
+    if (again.pulled.length + again.pushed.length > 0) throw new Error(`not in step: ${JSON.stringify(again)}`)
   },
   close: async (fleet) => void (await closeItem(fleet, 1, by)),
   'crew-add': async (fleet) => {

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ItemState } from '../../src/domain/fleet/item.ts'
+import { anIssue, installBd } from '../helpers/bd/bd.ts'
 import type { FleetWorld } from '../helpers/fleet.ts'
-import { CREW, fleetOperations, type FleetOperationName } from './fleet-operations.ts'
+import { bdDirectory, CREW, fleetOperations, type FleetOperationName } from './fleet-operations.ts'
 
 export type FleetScenario = {
   readonly name: string
@@ -43,6 +44,13 @@ const stopped = async (world: FleetWorld): Promise<void> => {
   await fleetOperations.down(world.fleet)
 }
 
+/** Its agent is at work, and beads doesn't know it yet. */
+const fromBeads = async (world: FleetWorld): Promise<void> => {
+  installBd(world.repo.path, bdDirectory(world.fleet), [anIssue('bd-1')], world.box.path('shared.beads'))
+  await fleetOperations['sync-beads'](world.fleet)
+  await fleetOperations.sling(world.fleet)
+}
+
 const formula = 'steps: [validate, {run: test -f login.txt}, intent, push, notify, settle, leave]\n'
 
 export const fleetScenarios: readonly FleetScenario[] = [
@@ -59,6 +67,7 @@ export const fleetScenarios: readonly FleetScenario[] = [
   { name: 'down --clean, with commits', operation: 'down-clean', arrange: committed, endsAs: 'hooked' },
   { name: 'up', operation: 'up', arrange: stopped, endsAs: 'hooked' },
   { name: 'closing an item', operation: 'close', arrange: stopped, endsAs: 'closed' },
+  { name: 'a sync with beads', operation: 'sync-beads', arrange: fromBeads, endsAs: 'hooked' },
   { name: 'adding a crew member', operation: 'crew-add', arrange: added, endsAs: 'open' },
   { name: 'removing a crew member', operation: 'crew-remove', arrange: crewed, endsAs: 'open' },
 ]

@@ -18,7 +18,7 @@ import { said } from '../helpers/words.ts'
 import { type GithubDouble, startDouble } from '../platforms/github-double.ts'
 import { checkFleet } from './fleet-check.ts'
 import type { FleetChildOrder } from './fleet-child.ts'
-import { crashPools, fleetOperations, lost, scripted } from './fleet-operations.ts'
+import { crashPools, fleetOperations, lost, scripted, scriptedTurns } from './fleet-operations.ts'
 import { type FleetScenario, fleetScenarios } from './fleet-scenarios.ts'
 import { type Inventory, takeInventory } from './inventory.ts'
 import { temporaryOf } from './kill.ts'
@@ -52,6 +52,7 @@ const arranged = async (scenario: FleetScenario, { kind, isolationProvider }: Ca
     kind,
     pools: crashPools,
     agents: [scripted(script), lost],
+    fleet: { installation: scriptedTurns(script) },
     context: {
       approve: async () => true,
       ...(double !== undefined && {

@@ -235,7 +235,7 @@ describe('wrong usage', () => {
     [['worktree', 'list', '--jsno'], 'unknown option --jsno', 'did you mean `--json`?'],
     [
       ['worktree', 'create'],
-      'specify a branch, --issue, --pr, --review, --thread or --task',
+      'specify a branch, --issue, --pr, --review, --thread, --task or --crew',
       'coppice worktree create --help',
     ],
     [['worktree', 'create', 'x', '--issue', '1'], "a branch and --issue can't be combined", 'use one of them'],

@@ -1,6 +1,7 @@
 import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { ItemSource } from '../../src/domain/fleet/item.ts'
 import type { FleetAgent, FleetSession, SessionKind } from '../../src/domain/fleet/agent.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
@@ -17,8 +18,10 @@ const by = 'cli'
 
 type AtWork = { readonly agent: FleetAgent; readonly environment: IsolatedEnvironment; readonly item: number }
 
-const atWork = async (world: FleetWorld, change: { readonly pool?: string; readonly commit?: boolean } = {}) => {
-  const { id } = await world.addItem('Fix login')
+type Change = { readonly pool?: string; readonly commit?: boolean; readonly source?: ItemSource }
+
+const atWork = async (world: FleetWorld, change: Change = {}) => {
+  const { id } = await world.addItem('Fix login', { source: change.source })
   const result = await sling(world.fleet, { item: id, by, pool: change.pool })
   if (result.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(result)}`)
   const work: AtWork = { agent: result.agent, environment: result.environment, item: id }
@@ -168,7 +171,9 @@ describe.each<FleetWorldOptions & { readonly kind: SessionKind }>([
 ])('after the database was lost (sessions: $kind, $settings.isolationProvider)', (options) => {
   test('up finds agents, items, hooks and sessions again, and each continues', async () => {
     await using world = await makeFleetWorld({ ...options, remote: true })
-    const running = await atWork(world, { commit: true })
+    const issue = { kind: 'github', repository: 'acme/app', number: 7 } as const
+    const seen = { title: 't', body: 'b', priority: 2, after: [] } as const
+    const running = await atWork(world, { commit: true, source: { ...issue, seen } })
     const stopped = await atWork(world)
     writeFileSync(join(stopped.environment.path, 'half.txt'), 'half\n')
     await fleetDown(world.fleet, { by, only: [stopped.agent.name], graceMs: 0 })
@@ -191,6 +196,8 @@ describe.each<FleetWorldOptions & { readonly kind: SessionKind }>([
       expect(await later.item(work.item)).toMatchObject({ state, title: 'Fix login' })
       expect(existsSync(work.environment.path)).toBe(true)
     }
+    // The next import finds it, and reads anew what is there.
+    expect((await later.item(running.item)).source).toEqual(issue)
     expect(existsSync(join(stopped.environment.path, 'half.txt'))).toBe(true)
     await assertHooksAgree(later)
     // Its own life goes on, and new items get new numbers.

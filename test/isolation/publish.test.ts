@@ -7,6 +7,7 @@ import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { PublishRequest } from '../../src/isolation/publish/publish.ts'
 import { type Publication, publish } from '../../src/isolation/publish/publish.ts'
 import { createGithubForge } from '../../src/platforms/github/forge.ts'
+import { trustEnvironment } from '../../src/isolation/providers/checkout/trust-environment.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
@@ -79,6 +80,31 @@ test('a branch is pushed and gets a draft pull request that links its issue; a m
   expect(await world.context.store.environments.aliases(environment.id)).toEqual([{ type: 'pr', id: '7' }])
   const hints = { prBranch: 'issue-42', isForkPR: false, prSha: tip }
   expect((await resolved(world, 'pr', 7, { hints })).environment.id).toBe(environment.id)
+})
+
+test('a title that is given is one line without secrets', async () => {
+  await using world = await aWorld()
+  const environment = await issue(world, 42)
+  inside(world, environment).commit('a.txt', 'a\n')
+  await pr(world, environment, { title: 'Fix\nthe\u202E login of a-secret-of-ours' })
+  expect(double.opened).toMatchObject([{ title: 'Fix the login of [hidden]' }])
+})
+
+test("a fork's branch is pushed under its own name, whatever the fork calls it", async () => {
+  await using world = await aWorld()
+  world.repo.git(
+    'push',
+    '-q',
+    'origin',
+    `${world.repo.git('commit-tree', '-m', 'theirs', '-p', 'main', 'main^{tree}')}:refs/pull/9/head`,
+  )
+  const { environment } = await resolved(world, 'pr', 9, { hints: { isForkPR: true, prBranch: 'release' } })
+  inside(world, environment).commit('a.txt', 'a\n')
+  await trustEnvironment(world.context, world.codebase, environment)
+  const trusted = await world.context.store.environments.get(environment.id)
+  if (trusted === undefined) throw new Error('no environment')
+  expect(await pr(world, trusted)).toMatchObject({ outcome: 'published', branch: 'pr-9-review' })
+  expect(branchesOf(world).toSorted()).toEqual(['main', 'pr-9-review'])
 })
 
 test('called again, it pushes what is new and says which pull request is open', async () => {

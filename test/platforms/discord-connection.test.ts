@@ -55,7 +55,7 @@ afterEach(async () => {
 })
 
 describe('a connection', () => {
-  test('asks for no more than it needs', async () => {
+  test('requests only the intents it needs', async () => {
     await make()
     await start()
     // Guilds, GuildMessages, DirectMessages, MessageContent
@@ -63,7 +63,7 @@ describe('a connection', () => {
     expect(platform.status?.()).toMatchObject({ state: 'connected', lastError: undefined })
   })
 
-  test('that breaks is resumed, and what was said meanwhile is heard', async () => {
+  test('that breaks is resumed, and messages sent meanwhile arrive', async () => {
     await make()
     await start()
     discord.gateway.shut = true
@@ -77,7 +77,7 @@ describe('a connection', () => {
     await inState('connected')
   })
 
-  test('is taken up again when Discord asks for it, and after an error that passes', async () => {
+  test('is resumed when Discord asks for it, and after a temporary error', async () => {
     await make()
     await start()
     discord.gateway.askToReconnect()
@@ -89,7 +89,7 @@ describe('a connection', () => {
     expect(received).toEqual(['still there?'])
   })
 
-  test('begins anew when its session is no more', async () => {
+  test('starts a new session when the old one is invalid', async () => {
     await make()
     await start()
     discord.gateway.invalidate()
@@ -98,7 +98,7 @@ describe('a connection', () => {
     await heard('hello again')
   })
 
-  test('is ended by a stop for good, also in the middle of being taken up again', async () => {
+  test('stays closed after a stop, even if it was being resumed', async () => {
     await make()
     await start()
     discord.gateway.drop()
@@ -110,7 +110,7 @@ describe('a connection', () => {
     expect(discord.gateway.connections).toBe(0)
   })
 
-  test('survives an event that the SDK cannot read', async () => {
+  test("survives an event that the SDK can't parse", async () => {
     await make()
     await start()
     discord.gateway.dispatch('CHANNEL_UPDATE', null)
@@ -123,7 +123,7 @@ describe('a connection', () => {
 })
 
 describe('a start', () => {
-  test('without a token or without anybody who may speak is refused', async () => {
+  test('fails without a token or without allowed users', async () => {
     await make()
     await expect(make({ botToken: undefined })).rejects.toMatchObject({ code: 'config-invalid' })
     await expect(make({ botToken: 'Bot abc' })).rejects.toThrow('the bot token has invalid characters')
@@ -131,7 +131,7 @@ describe('a start', () => {
     await expect(make({ allowedUsers: [] })).rejects.toMatchObject({ code: 'config-invalid' })
   })
 
-  test('with a bad token is refused in one sentence', async () => {
+  test('with a bad token fails with a clear error', async () => {
     await make({ botToken: 'another.token' })
     await expect(start()).rejects.toMatchObject({
       code: 'config-invalid',
@@ -143,14 +143,14 @@ describe('a start', () => {
     })
   })
 
-  test('without the permission to read messages is refused in one sentence', async () => {
+  test('without the message content intent fails with a clear error', async () => {
     await make()
     discord.gateway.withoutIntents = true
     await expect(start()).rejects.toThrow("Discord doesn't let the bot read messages")
     expect(discord.gateway.connections).toBe(0)
   })
 
-  test('while Discord is away goes on, and the connection is made when it is back', async () => {
+  test('succeeds while Discord is down, and connects once it is back', async () => {
     await make({}, { startMs: 300 })
     discord.rest.fail = ({ path }) => (path === '/gateway/bot' ? { how: 'error', status: 503 } : undefined)
     await start()
@@ -162,7 +162,7 @@ describe('a start', () => {
     await heard('hello')
   })
 
-  test('with a token that is taken back later is over, and says why', async () => {
+  test('disconnects and says why when the token is revoked later', async () => {
     await make()
     await start()
     discord.gateway.close(4004)
@@ -170,7 +170,7 @@ describe('a start', () => {
     expect(platform.status?.().lastError).toBe('Discord rejected the bot token')
   })
 
-  test('where the commands cannot be registered goes on and says so', async () => {
+  test("succeeds and reports it if the commands can't be registered", async () => {
     discord.rest.fail = ({ method }) => (method === 'PUT' ? { how: 'refused', status: 403, code: 50_001 } : undefined)
     await make()
     await start()
@@ -178,7 +178,7 @@ describe('a start', () => {
     expect(platform.status?.()).toMatchObject({ state: 'connected', lastError: 'the commands could not be registered' })
   })
 
-  test('never writes the token into the log', async () => {
+  test('never logs the token', async () => {
     await make()
     await start()
     discord.gateway.drop()

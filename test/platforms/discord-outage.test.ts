@@ -57,13 +57,13 @@ const failure = async (message: OutgoingMessage): Promise<DeliveryError> => {
 
 describe('a reply', () => {
   test.each<[string, Failing]>([
-    ['500', { how: 'error', status: 500 }],
-    ['502', { how: 'error', status: 502 }],
-    ['403 of a page in between', { how: 'error', status: 403 }],
-    ['nothing', { how: 'silent' }],
-    ['401', { how: 'refused', status: 401, code: 0 }],
-    ['overloaded', { how: 'refused', status: 403, code: 130_000 }],
-  ])('that is answered with %s can be tried again, and then arrives', async (_name, failing) => {
+    ['status 500', { how: 'error', status: 500 }],
+    ['status 502', { how: 'error', status: 502 }],
+    ['a 403 page from a proxy', { how: 'error', status: 403 }],
+    ['no response', { how: 'silent' }],
+    ['status 401', { how: 'refused', status: 401, code: 0 }],
+    ['an overload error', { how: 'refused', status: 403, code: 130_000 }],
+  ])('is sent again after %s', async (_name, failing) => {
     discord.breakSending(failing)
     expect(await failure(reply('one'))).toMatchObject({ kind: 'unreachable' })
     discord.breakSending(undefined)
@@ -75,13 +75,13 @@ describe('a reply', () => {
     ['unknown channel', 404, 10_003],
     ['no access', 403, 50_001],
     ['no permission', 403, 50_013],
-    ['a form that is wrong', 400, 50_035],
-  ])('that is refused is not tried again: %s', async (_name, status, code) => {
+    ['invalid form', 400, 50_035],
+  ])("that Discord refuses isn't sent again: %s", async (_name, status, code) => {
     discord.breakSending({ how: 'refused', status, code })
     expect(await failure(reply('one'))).toMatchObject({ kind: 'refused' })
   })
 
-  test('waits as long as Discord asks for, in the outbox when it is long, in the SDK when it is short', async () => {
+  test('waits as long as Discord asks: in the SDK if that is short, else in the outbox', async () => {
     discord.breakSending({ how: 'limited', seconds: 20 })
     const { kind, retryAfterMs } = await failure(reply('one'))
     expect(kind).toBe('unreachable')
@@ -97,7 +97,22 @@ describe('a reply', () => {
     expect(discord.saidIn(discord.general.id)).toEqual(['two'])
   })
 
-  test('whose answer was lost is not doubled', async () => {
+  test.each([0, -5, Number.NaN])('returns to the outbox if Discord asks to wait %d s', async (seconds) => {
+    let asked = 0
+    discord.rest.fail = ({ method }) => (method === 'POST' && asked++ < 100 ? { how: 'limited', seconds } : undefined)
+    expect(await failure(reply('one'))).toMatchObject({ kind: 'unreachable' })
+    expect(asked).toBe(1)
+  })
+
+  test('returns to the outbox if Discord keeps asking for short waits', async () => {
+    discord.breakSending({ how: 'limited', seconds: 0.05 })
+    expect(await failure(reply('one'))).toMatchObject({ kind: 'unreachable' })
+    discord.breakSending(undefined)
+    await platform.send(reply('one'))
+    expect(discord.saidIn(discord.general.id)).toEqual(['one'])
+  })
+
+  test('is posted once if the response was lost', async () => {
     discord.breakSending({ how: 'lost' })
     await failure(reply('one'))
     expect(discord.saidIn(discord.general.id)).toEqual(['one'])
@@ -106,7 +121,7 @@ describe('a reply', () => {
     expect(discord.saidIn(discord.general.id)).toEqual(['one'])
   })
 
-  test('that takes the place of a growing message is tried again in that message', async () => {
+  test('that replaces a preview is retried in the same message', async () => {
     platform.preview?.(discord.general.id, progressOf('Let me'))
     await until('it shows', async () => discord.saidIn(discord.general.id)[0])
     discord.breakSending({ how: 'error', status: 500 })
@@ -116,7 +131,7 @@ describe('a reply', () => {
     expect(discord.saidIn(discord.general.id)).toEqual(['one'])
   })
 
-  test('makes its thread once, whatever was lost on the way', async () => {
+  test('creates its thread once, even if responses were lost', async () => {
     const { id } = discord.say('@coppice x', { quietly: true })
     const conversationId = `${discord.general.id}:${id}`
     discord.breakSending({ how: 'lost' })
@@ -134,7 +149,7 @@ describe('the outbox', () => {
   })
   afterEach(() => opened.close())
 
-  test('brings every reply over an outage, in order, once', async () => {
+  test('delivers every reply once and in order after an outage', async () => {
     const { store } = opened
     const outbox = createOutbox({
       store,

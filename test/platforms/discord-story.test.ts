@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
 import { createDiscordPlatform } from '../../src/platforms/discord/platform.ts'
+import { isLater, snowflakeAt } from '../../src/platforms/discord/snowflake.ts'
 import type { PlatformMemory, RecentConversation } from '../../src/platforms/memory.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { type DiscordDouble, startDiscord } from '../helpers/discord-double/double.ts'
-import { alice, mallory, type Message } from '../helpers/discord-double/state.ts'
+import { alice, mallory, type Message, self } from '../helpers/discord-double/state.ts'
 import { inboxOf, type Received } from '../helpers/inbox.ts'
 import { memoryForTest } from '../helpers/platform-memory.ts'
 import { until } from '../helpers/server-process.ts'
@@ -79,7 +80,7 @@ const buttons = (channel: string) =>
 const labelsOf = ({ components = [] }: Message): string[] =>
   components.flatMap((row) => row.components.map(({ label }) => label))
 
-test('a mention with a file is worked on, allowed by a button, linked as a draft, merged, cleaned up and restored', async () => {
+test('mention with a file, permission by button, draft pull request, merge, cleanup, restore', async () => {
   await platform.stop()
   await using story = await makeStory()
   platform = await discordWith(story.memory('discord'))
@@ -125,7 +126,7 @@ test('a mention with a file is worked on, allowed by a button, linked as a draft
 })
 
 describe('a button', () => {
-  test('of a stranger does nothing, tells them alone, and stays for the others', async () => {
+  test('pressed by a stranger does nothing, tells only them, and still works for others', async () => {
     const channel = discord.general.id
     await platform.send(reply(channel, 'May I?', { actions: allow }))
     discord.press('Allow', { in: channel, by: mallory })
@@ -135,7 +136,7 @@ describe('a button', () => {
     expect(buttons(channel).some(({ disabled }) => disabled)).toBe(false)
   })
 
-  test('that is clicked twice is one delivery', async () => {
+  test('clicked twice is one delivery', async () => {
     const channel = discord.general.id
     await platform.send(reply(channel, 'May I?', { actions: allow }))
     discord.press('Allow', { in: channel })
@@ -147,7 +148,7 @@ describe('a button', () => {
     expect(received).toHaveLength(1)
   })
 
-  test('may have a command that is longer than Discord takes; one that is not known says so', async () => {
+  test("can have a command over Discord's limit, and says so if its command is unknown", async () => {
     const channel = discord.general.id
     const command = `/worktree restore ${'feature/'.repeat(20)}x`
     await platform.send(reply(channel, 'Removed.', { actions: [{ label: 'Restore', command }] }))
@@ -161,7 +162,7 @@ describe('a button', () => {
   })
 })
 
-test('a long paste is the message; another file is a file', async () => {
+test('a long paste is the message, and other files are attachments', async () => {
   const pasted = discord.attach('message.txt', 'a\u200B long story')
   const large = discord.attach('message.txt', 'x'.repeat(100_001))
   discord.say('@coppice fix this:', { message: { attachments: [pasted, discord.attach('a.txt', 'x')] } })
@@ -173,7 +174,35 @@ test('a long paste is the message; another file is a file', async () => {
   expect(mention?.details.attachments?.map(({ name }) => name)).toEqual(['a.txt'])
 })
 
-test('a file from anywhere else is not fetched', async () => {
+test('a paste that is too long, or longer than Discord says, is an attachment', async () => {
+  const long = 'x'.repeat(100_001)
+  const truthful = discord.attach('message.txt', long)
+  const lying = { ...discord.attach('message.txt', long), size: 10 }
+  discord.say('@coppice read this', { message: { attachments: [truthful] } })
+  await heard(1)
+  expect(discord.downloads).toEqual([])
+  discord.say('@coppice and this', { message: { attachments: [lying] } })
+  await heard(2)
+  expect(received.map(({ text, details }) => [text, details.attachments?.length])).toEqual([
+    ['read this', 1],
+    ['and this', 1],
+  ])
+})
+
+test('a file that was removed from its message is reported as missing', async () => {
+  const { id } = discord.say('@coppice look', { message: { attachments: [discord.attach('a.txt', 'x')] } })
+  await heard(1)
+  const [attachment] = received[0]?.details.attachments ?? []
+  if (attachment === undefined) throw new Error('no attachment')
+  const { general, state } = discord
+  const without = state.of(general.id).map((one) => (one.id === id ? { ...one, attachments: [] } : one))
+  state.messages.set(general.id, without)
+  await expect(platform.fetchAttachment?.(attachment, new AbortController().signal)).rejects.toMatchObject({
+    code: 'not-found',
+  })
+})
+
+test("doesn't fetch a file from another host", async () => {
   const file = { ...discord.attach('a.txt', 'x'), url: 'http://169.254.169.254/latest/meta-data' }
   discord.say('@coppice look', { message: { attachments: [file] } })
   await heard(1)
@@ -183,7 +212,7 @@ test('a file from anywhere else is not fetched', async () => {
   await expect(fetching).rejects.toThrow("files from 169.254.169.254 aren't fetched")
 })
 
-test('without the permission to create threads or to react, it is answered in the channel, and a reply goes on there', async () => {
+test('without permission to create threads or react, the conversation takes place in the channel', async () => {
   discord.state.denied.add('threads').add('reactions')
   const { general } = discord
   const { id } = discord.say('@coppice fix this')
@@ -202,7 +231,7 @@ test('without the permission to create threads or to react, it is answered in th
   expect(received.map(({ conversationId }) => conversationId)).toEqual([threadOf(id), threadOf(id), threadOf(id)])
 })
 
-describe('what is written while the server is down', () => {
+describe('a message written while the server is down', () => {
   const direct = '555555555555555555'
   const begun = async (): Promise<string> => {
     const { id } = discord.say('@coppice one')
@@ -214,7 +243,7 @@ describe('what is written while the server is down', () => {
     return id
   }
 
-  test('is delivered by the session, which outlives the process', async () => {
+  test('is delivered when the session is resumed after a restart', async () => {
     await begun()
     await platform.stop()
     discord.say('@coppice meanwhile')
@@ -228,7 +257,7 @@ describe('what is written while the server is down', () => {
     expect(platform.status?.().state).toBe('connected')
   })
 
-  test('is read where the session has ended: threads, direct messages and mentions in their channels, each once', async () => {
+  test('is read if the session has expired: in threads, direct messages and their channels, each once', async () => {
     const thread = await begun()
     await platform.stop()
     discord.gateway.expire()
@@ -249,7 +278,7 @@ describe('what is written while the server is down', () => {
     expect(received).toHaveLength(6)
   })
 
-  test('is read again after a failure, and until then nothing is given up', async () => {
+  test("is read again after a failure, and isn't skipped until then", async () => {
     await begun()
     await platform.stop()
     discord.gateway.expire()
@@ -267,5 +296,47 @@ describe('what is written while the server is down', () => {
     await start()
     await heard(4)
     expect(texts()).toEqual(['one', 'hello', 'live', 'in private'])
+  })
+
+  test('is read again no earlier than Discord asks', async () => {
+    await begun()
+    await platform.stop()
+    discord.gateway.expire()
+    discord.say('in private', { quietly: true, in: direct, direct: true })
+    const asked: number[] = []
+    discord.rest.fail = ({ method, path }) => {
+      if (method !== 'GET' || path !== `/channels/${direct}/messages`) return undefined
+      return asked.push(Date.now()) === 1 ? { how: 'limited', seconds: 3 } : undefined
+    }
+    await start()
+    await heard(3)
+    expect((asked[1] ?? 0) - (asked[0] ?? 0)).toBeGreaterThanOrEqual(3_000)
+  })
+
+  test('is found in a busy channel, behind messages that are not for us', async () => {
+    await begun()
+    await platform.stop()
+    discord.gateway.expire()
+    for (let at = 0; at < 1_200; at++) discord.say(`among people ${at}`, { quietly: true })
+    for (let at = 0; at < 250; at++) discord.say(`<@${self.id}> spam ${at}`, { quietly: true, by: mallory })
+    discord.say('@coppice in the channel', { quietly: true })
+    await start()
+    await heard(3)
+    expect(texts()).toEqual(['one', 'hello', 'in the channel'])
+  })
+
+  test('is found even if the clock was ahead before, and a live message corrects the position', async () => {
+    await begun()
+    await platform.stop()
+    const ahead = snowflakeAt(Date.now() + 24 * 60 * 60_000)
+    await memory.set('seen:gateway', ahead)
+    discord.gateway.expire()
+    discord.say('in private', { quietly: true, in: direct, direct: true })
+    await start()
+    await heard(3)
+    discord.say('@coppice live')
+    await heard(4)
+    await platform.stop()
+    expect(isLater(ahead, (await memory.get('seen:gateway')) ?? '')).toBe(true)
   })
 })

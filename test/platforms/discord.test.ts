@@ -69,8 +69,8 @@ afterEach(async () => {
   await discord.close()
 })
 
-describe('what is said', () => {
-  test('a mention opens a thread named after it, and the answer goes there', async () => {
+describe('a message', () => {
+  test('that mentions the bot opens a thread named after it, with the reply', async () => {
     await start()
     const { id } = discord.say('@coppice fix the login bug')
     await arrived(1)
@@ -87,7 +87,7 @@ describe('what is said', () => {
     expect(discord.saidIn(discord.general.id)).toEqual([])
   })
 
-  test('a mention in a thread stays there and brings what was said before as data', async () => {
+  test('that mentions the bot in a thread stays there, with the earlier messages as data', async () => {
     await start()
     const { id } = discord.say('@coppice one')
     await until('the thread is there', async () => discord.state.channels.get(id))
@@ -101,7 +101,7 @@ describe('what is said', () => {
     )
   })
 
-  test('a message that replies to another brings that one along', async () => {
+  test('that replies to another has that one as context', async () => {
     await start()
     const report = discord.say('the page is white', { by: mallory })
     discord.say('@coppice fix this', { message: { type: 19, referenced_message: report } })
@@ -109,7 +109,7 @@ describe('what is said', () => {
     expect(received[0]?.details.context).toContain('> mallory: the page is white')
   })
 
-  test('a direct message needs no mention and no thread', async () => {
+  test('in private needs no mention and no thread', async () => {
     await start()
     discord.say('hello', { in: '555555555555555555', direct: true })
     await arrived(1)
@@ -119,7 +119,7 @@ describe('what is said', () => {
     expect(discord.saidIn('555555555555555555')).toEqual(['Hello.'])
   })
 
-  test('others, bots, webhooks, edits and talk among people are no orders', async () => {
+  test('from a stranger, a bot or a webhook, an edit, and one without a mention are ignored', async () => {
     await start()
     discord.say('@coppice drop it', { by: mallory })
     discord.say('hello', { by: mallory, in: '555555555555555555', direct: true })
@@ -135,7 +135,7 @@ describe('what is said', () => {
     expect(discord.saidIn(discord.general.id)).toEqual([])
   })
 
-  test('what is said in one channel is handed over in order', async () => {
+  test('is handled in order within its channel', async () => {
     await start()
     const texts = Array.from({ length: 30 }, (_, at) => `number ${at}`)
     for (const text of texts) discord.say(`@coppice ${text}`)
@@ -143,7 +143,7 @@ describe('what is said', () => {
     expect(received.map(({ text }) => text)).toEqual(texts)
   })
 
-  test('a message that is recorded only at the second try keeps its place before the next one', async () => {
+  test('that is stored only on the second attempt stays ahead of the next one', async () => {
     platform = await make()
     let tried = 0
     const away = (): Promise<never> => Promise.reject(new Error('the database is away'))
@@ -154,7 +154,7 @@ describe('what is said', () => {
     expect(received.map(({ text }) => text)).toEqual(['one', 'two'])
   })
 
-  test('a thread that is deleted is a closed conversation, and is not made anew', async () => {
+  test("in a thread that was deleted: the conversation is closed, and the thread isn't recreated", async () => {
     await start()
     const { id } = discord.say('@coppice one')
     await until('the thread is there', async () => discord.state.channels.get(id))
@@ -169,7 +169,7 @@ describe('what is said', () => {
     expect(discord.state.channels.has(id)).toBe(false)
   })
 
-  test('who said what could not be recorded is told so', async () => {
+  test("that couldn't be stored: its author is told", async () => {
     platform = await make()
     await platform.start(inboxOf(() => Promise.reject(new Error('the disk is full'))))
     const { id } = discord.say('@coppice one')
@@ -180,7 +180,7 @@ describe('what is said', () => {
 })
 
 describe('commands', () => {
-  test('are registered, and one that is used is acknowledged and handed over', async () => {
+  test('are registered, and using one acknowledges and handles it', async () => {
     await start()
     await until('they are registered', async () => discord.state.commands[0])
     expect(discord.state.commands).toEqual(expect.arrayContaining([expect.objectContaining({ name: 'worktree' })]))
@@ -199,7 +199,7 @@ describe('commands', () => {
     ])
   })
 
-  test('in a thread are about that thread', async () => {
+  test('in a thread apply to that thread', async () => {
     await start()
     const { id } = discord.say('@coppice one')
     await until('the thread is there', async () => discord.state.channels.get(id))
@@ -209,7 +209,7 @@ describe('commands', () => {
     expect(received[1]?.details.channelId).toBe(discord.general.id)
   })
 
-  test('of somebody who is not an allowed user are ignored, and they alone are told, once a day', async () => {
+  test("from people who aren't allowed are ignored, and only they are told, once a day", async () => {
     await start()
     discord.command('status', { by: mallory })
     discord.command('status', { by: mallory })
@@ -222,7 +222,7 @@ describe('commands', () => {
     expect(discord.state.callbacks).toHaveLength(2)
   })
 
-  test('that take a while are acknowledged in time and confirmed later', async () => {
+  test('that take long are deferred in time and acknowledged later', async () => {
     const durable = Promise.withResolvers<{ outcome: 'accepted'; id: string }>()
     platform = await make()
     await platform.start(inboxOf(() => durable.promise))
@@ -235,20 +235,20 @@ describe('commands', () => {
   })
 })
 
-describe('answers', () => {
-  test('call nobody, whatever the agent writes', async () => {
+describe('replies', () => {
+  test('mention nobody, whatever the agent writes', async () => {
     await start()
     await platform.send(reply(discord.general.id, 'Ask @everyone and <@&1>'))
     expect(discord.state.of(discord.general.id)[0]).toMatchObject({ allowed_mentions: { parse: [] } })
   })
 
-  test('that are empty are not sent', async () => {
+  test("aren't sent if empty", async () => {
     await start()
     await platform.send(reply(discord.general.id, ' \n'))
     expect(discord.saidIn(discord.general.id)).toEqual([])
   })
 
-  test('grow in one message while the agent speaks, which becomes the answer', async () => {
+  test('are previewed in one message, which becomes the reply', async () => {
     await start()
     platform.preview?.(discord.general.id, progressOf('Let me'))
     await until('it shows', async () => discord.saidIn(discord.general.id)[0])
@@ -260,7 +260,7 @@ describe('answers', () => {
     expect(discord.saidIn(discord.general.id)).toEqual(['All of it.', 'And more.'])
   })
 
-  test('of commands push a growing message away, and it comes again below', async () => {
+  test('to commands move the preview below them', async () => {
     await start()
     platform.preview?.(discord.general.id, progressOf('Let me'))
     await until('it shows', async () => discord.saidIn(discord.general.id)[0])
@@ -272,7 +272,7 @@ describe('answers', () => {
     expect(discord.saidIn(discord.general.id)).toEqual(['Running.', 'Done.'])
   })
 
-  test('are posted anew where somebody deleted the growing message', async () => {
+  test('are posted as new messages if the preview was deleted', async () => {
     await start()
     platform.preview?.(discord.general.id, progressOf('Let me'))
     await until('it shows', async () => discord.saidIn(discord.general.id)[0])
@@ -283,7 +283,7 @@ describe('answers', () => {
 })
 
 describe('after a crash', () => {
-  test('a reply makes the thread that was not made yet', async () => {
+  test('a reply creates the missing thread', async () => {
     await start()
     const { id } = discord.say('@coppice fix the login bug', { quietly: true })
     await platform.send(reply(threadOf(id), 'Done.'))
@@ -291,7 +291,7 @@ describe('after a crash', () => {
     expect(discord.saidIn(id)).toEqual(['Done.'])
   })
 
-  test('a growing message that was left behind becomes the answer', async () => {
+  test('a leftover preview becomes the reply', async () => {
     await start()
     platform.preview?.(discord.general.id, progressOf('Let me'))
     await until('it shows', async () => discord.saidIn(discord.general.id)[0])
@@ -301,7 +301,7 @@ describe('after a crash', () => {
     expect(discord.saidIn(discord.general.id)).toEqual(['Done.'])
   })
 
-  test('a reply that was out is not sent again, also where it took the place of a growing message', async () => {
+  test("a reply that was sent isn't sent again, even if it replaced a preview", async () => {
     await start()
     platform.preview?.(discord.general.id, progressOf('Let me'))
     await until('it shows', async () => discord.saidIn(discord.general.id)[0])
@@ -315,7 +315,7 @@ describe('after a crash', () => {
     expect(discord.saidIn(discord.general.id)).toEqual(['Done.', 'Done.'])
   })
 
-  test('the same words said once more to a new question are sent', async () => {
+  test('the same text is sent again as the reply to another message', async () => {
     await start()
     await platform.send(reply(discord.general.id, 'Nothing to do.'))
     await platform.stop()

@@ -100,17 +100,29 @@ type Route = readonly [RegExp, (state: Activity, found: readonly string[], asked
 
 const missing: Answer = { status: 404, body: { message: 'Not Found' } }
 
-const page = <T>(all: readonly T[], url: URL): T[] => {
-  const size = Number(url.searchParams.get('per_page') ?? 30)
-  const number = Number(url.searchParams.get('page') ?? 1)
+const page = <T>(all: readonly T[], asked: URLSearchParams): T[] => {
+  const size = Number(asked.get('per_page') ?? 30)
+  const number = Number(asked.get('page') ?? 1)
   return all.slice((number - 1) * size, number * size)
 }
 
-/** REST "Pull request review comments": sorted by creation, both ways; `since` goes by the last change. */
-const listed = (all: readonly DoubleReviewComment[], url: URL): Answer => {
-  const since = url.searchParams.get('since') ?? ''
-  const shown = all.filter(({ updated_at: at }) => at >= since)
-  return { status: 200, body: page(url.searchParams.get('direction') === 'desc' ? shown.toReversed() : shown, url) }
+/**
+ * REST "List issue comments for a repository", "List review comments in a repository": sorted by creation or by the last
+ * change, both ways; `since` goes by the last change.
+ */
+export const commentsSince = (
+  all: readonly { readonly created_at: string; readonly updated_at: string }[],
+  { searchParams }: URL,
+): Answer => {
+  const since = Date.parse(searchParams.get('since') ?? '1970-01-01')
+  const by = searchParams.get('sort') === 'updated' ? 'updated_at' : 'created_at'
+  const shown = all
+    .filter(({ updated_at: at }) => Date.parse(at) >= since)
+    .toSorted((a, b) => a[by].localeCompare(b[by]))
+  return {
+    status: 200,
+    body: page(searchParams.get('direction') === 'desc' ? shown.toReversed() : shown, searchParams),
+  }
 }
 
 const reaction =
@@ -158,12 +170,12 @@ export const activityRoutes: readonly Route[] = [
   [
     /^GET \/repos\/([^/]+\/[^/]+)\/pulls\/(\d+)\/comments$/,
     ({ reviewComments }, [repository = '', number = ''], { url }) =>
-      listed(reviewComments.get(`${repository}#${number}`) ?? [], url),
+      commentsSince(reviewComments.get(`${repository}#${number}`) ?? [], url),
   ],
   [
     /^GET \/repos\/([^/]+\/[^/]+)\/pulls\/comments$/,
     ({ reviewComments }, [repository = ''], { url }) =>
-      listed(
+      commentsSince(
         [...reviewComments].flatMap(([pull, all]) => (pull.startsWith(`${repository}#`) ? all : [])),
         url,
       ),

@@ -167,3 +167,106 @@ test('a comment whose author cannot be asked about is read again', async () => {
   await lookOnce(token)
   expect(received.map(({ text }) => text)).toEqual(['fix it'])
 })
+
+test('a look that began with a clock that was ahead costs no delivery', async () => {
+  now = start + 7 * 24 * 60 * MINUTE
+  await lookOnce(app)
+  now = start + 60 * MINUTE
+  attempt(1, 'failed', start + 30 * MINUTE, 502)
+  await lookOnce(app)
+  expect(double.redelivered).toEqual(['1'])
+})
+
+test('an outage with more failures than one look takes is caught up on by the next looks', async () => {
+  await lookOnce(app)
+  now += 60 * MINUTE
+  for (let n = 0; n < 230; n++) attempt(n, `failed ${n}`, start + 10 * MINUTE + n * 1_000, 502)
+  for (const expected of [100, 200, 230, 230]) {
+    await lookOnce(app)
+    now += 10 * MINUTE
+    expect(double.redelivered).toHaveLength(expected)
+    // What is asked for again is delivered.
+    const known = new Set(double.attempts.filter(({ id }) => id >= 1_000).map(({ guid }) => guid))
+    for (const id of double.redelivered) {
+      if (!known.has(`failed ${id}`)) attempt(1_000 + Number(id), `failed ${id}`, now - 9 * MINUTE, 200)
+    }
+  }
+})
+
+test('a delivery that GitHub does not redeliver any more holds up no other', async () => {
+  await lookOnce(app)
+  now += 60 * MINUTE
+  attempt(1, 'gone', start + 10 * MINUTE, 502)
+  attempt(2, 'failed', start + 11 * MINUTE, 502)
+  double.trouble = (line) => (line.includes('/deliveries/1/attempts') ? { status: 404 } : undefined)
+  await lookOnce(app)
+  expect(double.redelivered).toEqual(['2'])
+})
+
+const missedIn = (thread: string, body: string, minute: number, more: object = {}): void => {
+  const at = new Date(start + minute * MINUTE).toISOString()
+  Object.assign(double.say(thread, alice, body), { created_at: at, updated_at: at, ...more })
+}
+const issueIn = (thread: string, number: number): void => {
+  double.issues.set(`${thread}#${number}`, { id: number, number, title: 'x', body: '', user: alice })
+}
+
+test('a repository that is gone holds up no other', async () => {
+  memory = memoryForTest(
+    ['acme/gone#1', 'acme/app#42'].map((conversationId) => ({ conversationId, lastActivityAt: start })),
+    () => now,
+  )
+  issueIn('acme/app', 42)
+  await lookOnce(token)
+  now += 60 * MINUTE
+  missedIn('acme/app#42', '@coppice fix it', 30)
+  double.trouble = (line) => (line.includes('/repos/acme/gone/') ? { status: 404 } : undefined)
+  await lookOnce(token)
+  expect(received.map(({ text }) => text)).toEqual(['fix it'])
+  expect(await memory.get('deliveries-looked-at')).toBe(String(now))
+})
+
+test('a comment that cannot be handled yet holds up no other, and is read again', async () => {
+  issueIn('acme/app', 42)
+  await lookOnce(token)
+  now += 60 * MINUTE
+  const mallory = { id: 66, login: 'mallory', type: 'User' }
+  missedIn('acme/app#42', '@coppice from a stranger', 20, { user: mallory })
+  missedIn('acme/app#41', '@coppice in an issue that was deleted', 25)
+  missedIn('acme/app#42', '@coppice fix it', 30)
+  double.trouble = (line) => (line.includes('/mallory/permission') ? { status: 403 } : undefined)
+  expect((await lookOnce(token)).join('')).toContain("couldn't look for missed GitHub deliveries")
+  expect(received.map(({ text }) => text)).toEqual(['fix it'])
+  double.trouble = undefined
+  double.permissions.set('mallory', { id: 66, permission: 'write' })
+  now += 30 * MINUTE
+  await lookOnce(token)
+  expect(received.map(({ text }) => text)).toEqual(['fix it', 'from a stranger'])
+})
+
+test('more comments than one look takes are handled by the next looks, in order', async () => {
+  issueIn('acme/app', 42)
+  await lookOnce(token)
+  now += 60 * MINUTE
+  for (let n = 0; n < 120; n++) missedIn('acme/app#42', `@coppice message ${n}`, 10 + n / 60)
+  for (const expected of [50, 100, 120]) {
+    await lookOnce(token)
+    now += 10 * MINUTE
+    expect(received).toHaveLength(expected)
+  }
+  expect(received.map(({ text }) => text)).toEqual(Array.from({ length: 120 }, (_, n) => `message ${n}`))
+})
+
+test('a comment that can never be handled is given up after an hour', async () => {
+  issueIn('acme/app', 42)
+  await lookOnce(token)
+  missedIn('acme/app#42', '@coppice from a stranger', 5, { user: { id: 66, login: 'mallory', type: 'User' } })
+  double.trouble = (line) => (line.includes('/mallory/permission') ? { status: 403 } : undefined)
+  const looks: boolean[] = []
+  for (let n = 0; n < 7; n++) {
+    now += 10 * MINUTE
+    await lookOnce(token)
+    looks.push((await memory.get('deliveries-looked-at')) === String(now))
+  }
+  expect(looks).toEqual([false, false, false, false, false, false, true])
+})

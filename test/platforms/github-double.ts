@@ -8,7 +8,7 @@ import type { Platform, WebhookAnswer } from '../../src/platforms/platform.ts'
 import type { PlatformMemory } from '../../src/platforms/memory.ts'
 import type { GithubSettings } from '../../src/platforms/github/settings.ts'
 import { createGithubPlatform, type GithubOptions } from '../../src/platforms/github/platform.ts'
-import { type Activity, activityRoutes, createActivity } from './github-activity.ts'
+import { type Activity, activityRoutes, commentsSince, createActivity } from './github-activity.ts'
 import { type AppState, appRoutes, newAppState } from './github-app-double.ts'
 import { answerGraphql, connection, Failed, type Fields, NotFound } from './github-graphql.ts'
 
@@ -70,6 +70,8 @@ export type GithubDouble = Activity &
     /** What goes wrong, asked for each request. */
     trouble: ((request: string) => Trouble | undefined) | undefined
     say(thread: string, user: Partial<User>, body: string): DoubleComment
+    /** An issue of `acme/app`, instead of the one that it has. */
+    issue(number: number, change?: Partial<DoubleIssue> & { readonly label?: string }): void
     bodies(thread: string): string[]
     close(): Promise<void>
   }
@@ -99,6 +101,11 @@ export const startDouble = async (): Promise<GithubDouble> => {
       const comment = { id: nextId, body, user: who, created_at, updated_at: created_at, issue_url, edits: 0 }
       double.comments.set(thread, [...(double.comments.get(thread) ?? []), comment])
       return comment
+    },
+    issue: (number, { label, ...change } = {}) => {
+      const labels = label === undefined ? [] : [{ name: label }]
+      const issue: DoubleIssue = { number, title: `Issue ${number}`, body: '', state: 'open', labels, ...change }
+      double.issues.set(`acme/app#${number}`, issue)
     },
     bodies: (thread) => (double.comments.get(thread) ?? []).map(({ body }) => body),
   }
@@ -203,10 +210,41 @@ const routes: readonly (readonly [RegExp, Handler])[] = [
   [
     /^GET \/repos\/([^/]+\/[^/]+)\/issues\/comments$/,
     ({ comments }, [repository = ''], url) => {
-      const since = url.searchParams.get('since') ?? ''
       const all = [...comments].flatMap(([thread, said]) => (thread.startsWith(`${repository}#`) ? said : []))
-      // REST "List issue comments for a repository": `since` goes by the last change.
-      return { status: 200, body: all.filter(({ updated_at: at }) => at >= since).toReversed() }
+      return commentsSince(all, url)
+    },
+  ],
+  [
+    // REST "List repository issues": pull requests are among them; an issue has all of the labels.
+    /^GET \/repos\/([^/]+\/[^/]+)\/issues$/,
+    ({ issues }, [repository = ''], url) => {
+      const { state = 'open', labels = '', sort, direction, ...paging } = Object.fromEntries(url.searchParams)
+      if (sort !== 'created' || direction !== 'asc') return { status: 422 }
+      const wanted = labels.split(',').filter((label) => label !== '')
+      const all = [...issues]
+        .filter(([thread]) => thread.startsWith(`${repository}#`))
+        .map(([, issue]) => issue as DoubleIssue)
+        .filter((issue) => state === 'all' || issue.state === state)
+        .filter((issue) => wanted.every((label) => labelsOf(issue).includes(label.toLowerCase())))
+      if (all.length === 0 && ![...issues.keys()].some((thread) => thread.startsWith(`${repository}#`))) return missing
+      const [size, page] = [Number(paging['per_page'] ?? 30), Number(paging['page'] ?? 1)]
+      const next = `<${url.origin}${url.pathname}?page=${page + 1}>; rel="next"`
+      return {
+        status: 200,
+        body: all.slice((page - 1) * size, page * size),
+        ...(page * size < all.length && { headers: { link: next } }),
+      }
+    },
+  ],
+  [
+    // REST "Update an issue".
+    /^PATCH \/repos\/([^/]+\/[^/]+)\/issues\/(\d+)$/,
+    ({ issues }, [repository = '', number = ''], _url, body) => {
+      const thread = `${repository}#${number}`
+      const issue = issues.get(thread)
+      if (issue === undefined) return missing
+      issues.set(thread, { ...issue, ...body })
+      return { status: 200, body: issues.get(thread) }
     },
   ],
   [
@@ -226,6 +264,18 @@ const routes: readonly (readonly [RegExp, Handler])[] = [
     },
   ],
 ]
+
+/** An issue as the REST API has it. */
+export type DoubleIssue = {
+  readonly number: number
+  readonly title: string
+  readonly body?: string | null
+  readonly state: string
+  readonly labels?: readonly { readonly name: string }[]
+  readonly pull_request?: object
+}
+
+const labelsOf = ({ labels = [] }: DoubleIssue): readonly string[] => labels.map(({ name }) => name.toLowerCase())
 
 /** What an issue's page lists under *Development*. */
 const issueFields = (

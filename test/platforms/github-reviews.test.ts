@@ -234,6 +234,7 @@ describe('an image of a private repository', () => {
   })
   test.each([
     ['of another image', (url: string) => `<img src="${url}/private-user-images/1/2-other.png?jwt=signed">`],
+    ['without a signature', (url: string) => `<img src="${url}${path}">`],
     ['elsewhere', () => `<img src="https://evil.example/2-${id}.png?jwt=signed">`],
   ])('is not fetched from an address %s', async (_what, html) => {
     const platform = await make()

@@ -44,12 +44,18 @@ const outage = async (options: { readonly since?: number; readonly recent?: read
         throw new Error('the disk is full')
       }
       if ('message' in parsed) handled.push(parsed.message)
+      const { onHandled } = world
+      world.onHandled = undefined
+      onHandled?.()
+      return true
     },
   })
   const self = await identify(client)
-  return {
+  const world = {
     slack,
     log,
+    /** Called once. */
+    onHandled: undefined as (() => void) | undefined,
     recent,
     memory,
     handled,
@@ -61,6 +67,7 @@ const outage = async (options: { readonly since?: number; readonly recent?: read
     called: (method: string) => slack.calls.filter((one) => one.method === method).length,
     [Symbol.asyncDispose]: () => slack[Symbol.asyncDispose](),
   }
+  return world
 }
 
 test('nothing is read on the very first start, and from then on what comes later is', async () => {
@@ -178,3 +185,78 @@ test(
     expect(new Set(second.received.map(({ deliveryId }) => deliveryId))).toEqual(new Set([`D1:${missed.ts}`]))
   },
 )
+
+test('what is missed while it is still catching up is caught up on too', async () => {
+  await using world = await outage({ since: 0 })
+  const { slack, time, catchUp } = world
+  slack.say('D1', 'U1', 'one')
+  let again: Promise<void> | undefined
+  world.onHandled = () => {
+    // The connection was lost for a while, and is back before this is over.
+    const ts = `${Math.floor(time.now / 1000) + 100}.000100`
+    slack.say('D1', 'U1', 'two', undefined, { ts })
+    time.now += HOUR * 1000
+    again = world.run()
+  }
+  await world.run()
+  await again
+  await catchUp.onAccepted(`${Math.floor(time.now / 1000)}.000100`)
+  expect([...new Set(world.texts())]).toEqual(['one', 'two'])
+})
+
+test('pages may come in any order: messages are handled oldest first', async () => {
+  await using world = await outage({ since: 0 })
+  const { slack, time } = world
+  const at = (minute: number) => ({ ts: `${Math.floor(time.now / 1000) - 3_000 + minute * 60}.000100` })
+  for (const minute of [3, 1, 2]) slack.say('D1', 'U1', `message ${minute}`, undefined, at(minute))
+  await world.run()
+  expect(world.texts()).toEqual(['message 1', 'message 2', 'message 3'])
+})
+
+test('a mark from a clock that was ahead hides nothing, and a live message corrects it', async () => {
+  await using world = await outage({ since: 2 * DAY })
+  world.slack.say('D1', 'U1', 'missed')
+  await world.run()
+  expect(world.texts()).toEqual(['missed'])
+  const live = `${Math.floor(world.time.now / 1000)}.000100`
+  await world.catchUp.onAccepted(live)
+  expect(await world.memory.get('seen:workspace')).toBe(live)
+})
+
+test.each([1e9, -5])('a request to wait %d s is followed for an hour at most', async (retryAfter) => {
+  await using world = await outage({ since: 0 })
+  world.slack.say('D1', 'U1', 'go')
+  world.slack.fail('conversations.history', [{ status: 429, retryAfter }])
+  await world.run()
+  expect(world.texts()).toEqual(['go'])
+  expect(Math.min(...world.pauses)).toBeGreaterThanOrEqual(0)
+  expect(Math.max(...world.pauses)).toBeLessThanOrEqual(HOUR * 1000)
+})
+
+test("messages of people who aren't allowed leave the limit to those who are", { timeout: 30_000 }, async () => {
+  const memory = memoryForTest()
+  await using scene = await slackScene({ memory })
+  const now = Math.floor(Date.now() / 1000)
+  await memory.set('seen:workspace', String(now - HOUR))
+  const at = (n: number) => ({ ts: `${now - 1_000 + n}.000100` })
+  for (let n = 0; n < 250; n++) scene.slack.say('C1', 'U9', `${call} message ${n}`, undefined, at(n))
+  scene.slack.say('C1', 'U1', `${call} fix the login`, undefined, at(250))
+  await scene.platform.start(scene.inbox)
+  await expect.poll(() => scene.received.map(({ text }) => text), { timeout: 20_000 }).toEqual(['fix the login'])
+})
+
+test('an interruption during which the clock was set back is caught up on', { timeout: 30_000 }, async () => {
+  const memory = memoryForTest()
+  await using scene = await slackScene({ memory })
+  await scene.platform.start(scene.inbox)
+  await expect.poll(() => memory.get('seen:workspace')).toBeDefined()
+  const histories = (): number => scene.slack.calls.filter(({ method }) => method === 'users.conversations').length
+  expect(histories()).toBe(0)
+  scene.slack.fail('apps.connections.open', [{ status: 500 }], true)
+  scene.slack.drop()
+  await expect.poll(() => scene.platform.status?.().state).toBe('connecting')
+  scene.time.offset = -HOUR * 1000
+  scene.slack.heal()
+  await expect.poll(() => scene.platform.status?.().state, { timeout: 10_000 }).toBe('connected')
+  await expect.poll(histories, { timeout: 10_000 }).toBe(1)
+})

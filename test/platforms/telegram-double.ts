@@ -21,7 +21,7 @@ export type Message = {
   buttons: Button[]
 }
 
-export type Button = { readonly text: string; readonly callback_data: string }
+export type Button = { readonly text: string; readonly callback_data: string; readonly row?: number }
 
 export type Failing =
   | { readonly how: 'refused'; readonly code: number; readonly description: string; readonly parameters?: object }
@@ -290,7 +290,7 @@ const end = (response: ServerResponse, result: unknown): void => {
 /** Bot API, "InlineKeyboardButton": callback_data has 1 to 64 bytes. Undefined: one hasn't. */
 const buttonsOf = (payload: Payload): Button[] | undefined => {
   const markup = payload['reply_markup'] as { readonly inline_keyboard: Button[][] } | undefined
-  const all = markup?.inline_keyboard.flat() ?? []
+  const all = markup?.inline_keyboard.flatMap((row, at) => row.map((button) => ({ ...button, row: at }))) ?? []
   const isFine = ({ callback_data: data }: Button): boolean => data !== '' && Buffer.byteLength(data) <= 64
   return all.every(isFine) ? all : undefined
 }

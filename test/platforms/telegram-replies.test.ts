@@ -44,7 +44,7 @@ const failure = async (message: OutgoingMessage): Promise<DeliveryError> => {
 }
 
 describe('a reply', () => {
-  test('goes to its chat or topic, rendered, and nothing unfolds below it', async () => {
+  test('goes to its chat or topic, rendered and without link previews', async () => {
     const { telegram, platform } = scene
     await platform.send(reply('**Done** with `a < b`'))
     await platform.send(reply('There', { conversationId: `${group.id}:5` }))
@@ -56,7 +56,7 @@ describe('a reply', () => {
     expect(sent?.payload).toMatchObject({ parse_mode: 'HTML', link_preview_options: { is_disabled: true } })
   })
 
-  test('that Telegram cannot read is sent as it is', async () => {
+  test("is sent as plain text if Telegram can't parse it", async () => {
     const { telegram, platform, log } = scene
     telegram.fail = (_method, { parse_mode: mode }) =>
       mode === 'HTML' ? { how: 'refused', code: 400, description: "Bad Request: can't parse entities: x" } : undefined
@@ -65,12 +65,12 @@ describe('a reply', () => {
     expect(log.join('')).toContain('rejected the formatting')
   })
 
-  test('that has no words is not sent', async () => {
+  test("isn't sent if empty", async () => {
     await scene.platform.send(reply(' \n'))
     expect(scene.telegram.calls.some(({ method }) => method === 'sendMessage')).toBe(false)
   })
 
-  test('follows a group that became a supergroup', async () => {
+  test('goes to the new chat if a group became a supergroup', async () => {
     const { telegram, platform } = scene
     telegram.fail = (method, { chat_id: id }) =>
       method === 'sendMessage' && id === -55
@@ -87,11 +87,11 @@ describe('a reply', () => {
   })
 
   test.each<[string, Failing]>([
-    ['500', { how: 'refused', code: 500, description: 'Internal Server Error' }],
-    ['a page', { how: 'page', status: 403 }],
-    ['nothing', { how: 'silent' }],
-    ['401', { how: 'refused', code: 401, description: 'Unauthorized' }],
-  ])('that is answered with %s can be tried again, and then arrives', async (_name, failing) => {
+    ['status 500', { how: 'refused', code: 500, description: 'Internal Server Error' }],
+    ['a 403 page from a proxy', { how: 'page', status: 403 }],
+    ['no response', { how: 'silent' }],
+    ['status 401', { how: 'refused', code: 401, description: 'Unauthorized' }],
+  ])('is sent again after %s', async (_name, failing) => {
     failSending(failing)
     expect(await failure(reply('one'))).toMatchObject({ kind: 'unreachable' })
     failSending(undefined)
@@ -104,7 +104,7 @@ describe('a reply', () => {
     ['unknown chat', 400, 'Bad Request: chat not found'],
     ['unknown topic', 400, 'Bad Request: message thread not found'],
     ['no rights', 400, 'Bad Request: not enough rights to send text messages to the chat'],
-  ])('that is refused is not tried again: %s', async (_name, code, description) => {
+  ])("that Telegram refuses isn't sent again: %s", async (_name, code, description) => {
     failSending({ how: 'refused', code, description })
     expect(await failure(reply('one'))).toMatchObject({ kind: 'refused', message: `Telegram answered: ${description}` })
   })
@@ -115,16 +115,16 @@ describe('a reply', () => {
     expect(await failure(reply('one'))).toMatchObject({ kind: 'unreachable', retryAfterMs: 23_000 })
   })
 
-  test('to what is no chat of ours is refused', async () => {
+  test('to an unknown conversation is refused', async () => {
     expect(await failure(reply('one', { conversationId: 'C1:2.3' }))).toMatchObject({ kind: 'refused' })
   })
 })
 
-describe('while the agent speaks', () => {
+describe('a preview', () => {
   const shows = (text: string): Promise<string> =>
     until(`it shows ${text}`, async () => scene.telegram.said(ada.id).find((one) => one === text))
 
-  test('one message grows, and becomes the answer', async () => {
+  test('grows in one message, which becomes the reply', async () => {
     const { telegram, platform } = scene
     platform.preview?.(chat, progressOf('Let me'))
     await shows(`Let me\n\n${status} …`)
@@ -135,7 +135,7 @@ describe('while the agent speaks', () => {
     expect(telegram.said(ada.id)).toEqual(['Let me see. Done.', 'And more.'])
   })
 
-  test('what is said in between puts the answer below it', async () => {
+  test('is replaced by a reply below a notice that was posted meanwhile', async () => {
     const { telegram, platform } = scene
     platform.preview?.(chat, progressOf('Let me'))
     await shows(`Let me\n\n${status} …`)
@@ -144,7 +144,7 @@ describe('while the agent speaks', () => {
     expect(telegram.said(ada.id)).toEqual(['A notice', 'Done.'])
   })
 
-  test('so does what a person says', async () => {
+  test('is replaced by a reply below what a person wrote meanwhile', async () => {
     const { telegram, platform, received } = scene
     platform.preview?.(chat, progressOf('Let me'))
     await shows(`Let me\n\n${status} …`)
@@ -157,7 +157,7 @@ describe('while the agent speaks', () => {
     expect(telegram.messages[0]?.id).not.toBe(id)
   })
 
-  test('another run begins a message of its own', async () => {
+  test('of another run is a new message', async () => {
     const { telegram, platform } = scene
     platform.preview?.(chat, progressOf('Let me'))
     await shows(`Let me\n\n${status} …`)
@@ -166,7 +166,7 @@ describe('while the agent speaks', () => {
     expect(telegram.said(ada.id)).toEqual([`Now then\n\n${status} …`])
   })
 
-  test('an answer that takes its place is tried again in that message, and is there once', async () => {
+  test('that becomes the reply is retried in the same message, and the reply is there once', async () => {
     const { telegram, platform } = scene
     platform.preview?.(chat, progressOf('Let me'))
     await shows(`Let me\n\n${status} …`)
@@ -179,7 +179,7 @@ describe('while the agent speaks', () => {
     expect(telegram.messages[0]?.id).toBe(id)
   })
 
-  test('a preview that somebody deleted does not keep the answer from coming', async () => {
+  test("that somebody deleted doesn't stop the reply", async () => {
     const { telegram, platform } = scene
     platform.preview?.(chat, progressOf('Let me'))
     await shows(`Let me\n\n${status} …`)
@@ -188,7 +188,7 @@ describe('while the agent speaks', () => {
     expect(telegram.said(ada.id)).toEqual(['Done.'])
   })
 
-  test('a flood wait counts for the chat: what is said there waits without asking, and the answer comes after it', async () => {
+  test("waits out a flood wait together with its chat's replies, without calls", async () => {
     const { telegram, platform, time } = scene
     const parameters = { retry_after: 60 }
     failSending({ how: 'refused', code: 429, description: 'Too Many Requests: retry after 60', parameters })
@@ -216,7 +216,7 @@ describe('the outbox', () => {
   })
   afterEach(() => opened.close())
 
-  test('brings every reply over an outage, in order', async () => {
+  test('delivers every reply in order after an outage', async () => {
     const { telegram, platform } = scene
     const { store } = opened
     const outbox = createOutbox({

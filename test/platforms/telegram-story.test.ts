@@ -42,7 +42,7 @@ const read = async (file: AsyncIterable<Uint8Array> | undefined): Promise<string
   return text
 }
 
-test('a picture with a mention is worked on, allowed by a button, linked as a draft, merged, and cleaned up when asked', async () => {
+test('picture with a mention, permission by button, draft pull request, merge, cleanup on request', async () => {
   await using story = await makeStory()
   await using told = await telegramScene({ memory: story.memory('telegram') })
   const { telegram } = told
@@ -100,7 +100,7 @@ test('a picture with a mention is worked on, allowed by a button, linked as a dr
 const JPEG = jpegOf(640, 480)
 
 describe('a button', () => {
-  test('of a stranger does nothing, tells them, and stays for the others', async () => {
+  test('pressed by a stranger does nothing, tells them, and still works for others', async () => {
     const { telegram, platform, received } = scene
     await platform.send(reply('May I?', { actions: allow }))
     const press = telegram.press('Allow', { chat: group, from: mallory })
@@ -114,7 +114,7 @@ describe('a button', () => {
     expect(received).toEqual([])
   })
 
-  test('may have a command that is longer than Telegram takes', async () => {
+  test("can have a command over Telegram's limit", async () => {
     const { telegram, platform, received } = scene
     const command = `/worktree restore ${'feature/'.repeat(12)}x`
     const conversationId = `${group.id}:5`
@@ -124,7 +124,32 @@ describe('a button', () => {
     expect(received[0]).toMatchObject({ conversationId, text: command, details: { channelId: String(group.id) } })
   })
 
-  test('that is not known any more says so', async () => {
+  test('clicked twice has one delivery ID, and buttons of two messages have two', async () => {
+    const { telegram, platform, received } = scene
+    await platform.send(reply('May I?', { actions: allow }))
+    telegram.press('Allow', { chat: group })
+    telegram.press('Allow', { chat: group })
+    await heard(2)
+    await platform.send(reply('And this?', { id: 'another.0', actions: allow }))
+    telegram.press('Allow', { chat: group })
+    await heard(3)
+    const [first, second, third] = received.map(({ deliveryId }) => deliveryId)
+    expect(second).toBe(first)
+    expect(third).not.toBe(first)
+  })
+
+  test('shares a row with others only if all labels are short', async () => {
+    const { telegram, platform } = scene
+    await platform.send(reply('May I?', { actions: allow }))
+    const choices = ['1. SQLite', '2. A database on a server of its own'].map((label) => ({ label, command: label }))
+    await platform.send(reply('Which?', { id: 'another.0', actions: choices }))
+    expect(telegram.messages.map(({ buttons: all }) => all.map(({ row }) => row))).toEqual([
+      [0, 0],
+      [0, 1],
+    ])
+  })
+
+  test('says so if its command is no longer known', async () => {
     const { telegram, platform, received } = scene
     await platform.send(reply('May I?', { actions: allow }))
     const [shown] = telegram.messages
@@ -135,7 +160,7 @@ describe('a button', () => {
     expect(received).toEqual([])
   })
 
-  test('goes when the message is edited without it', async () => {
+  test('disappears when its message is edited without it', async () => {
     const { telegram, platform } = scene
     const conversationId = String(ada.id)
     platform.preview?.(conversationId, progressOf('Let me'))
@@ -145,7 +170,7 @@ describe('a button', () => {
   })
 })
 
-test('a long text and an album arrive as one message each, at the client that split them', async () => {
+test('a long text and an album are one message each, though the client splits them', async () => {
   const { telegram, received } = scene
   telegram.say(`@coppice_bot ${'a'.repeat(4_083)}`, { chat: group })
   telegram.say('b'.repeat(10), { chat: group })
@@ -161,7 +186,7 @@ test('a long text and an album arrive as one message each, at the client that sp
   expect(received).toHaveLength(2)
 })
 
-test('a file that cannot be had says why, and never the token', async () => {
+test("a file that can't be fetched has a reason, which never contains the token", async () => {
   const { platform, telegram } = scene
   const { signal } = new AbortController()
   const fetched = async (reference: string, bytes?: number): Promise<string> => {

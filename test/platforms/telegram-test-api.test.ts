@@ -38,7 +38,7 @@ const client = (options: { readonly chatId?: number; readonly type?: 'private' |
 
 const said = (): string[] => server.storage.botMessages.map(({ message }) => String(message.text))
 
-test('what is said is heard, whether before the start or after it, and answered', async () => {
+test('messages from before and after the start arrive and are answered', async () => {
   const { makeMessage, sendMessage } = bound(client())
   await sendMessage(makeMessage('said while we were down'))
   await begin()
@@ -53,7 +53,7 @@ test('what is said is heard, whether before the start or after it, and answered'
   expect(said()).toEqual(['<b>Done</b>'])
 })
 
-test('in a group only what is addressed to the bot is heard', async () => {
+test('only messages for the bot arrive from a group', async () => {
   await begin()
   const { makeMessage, makeCommand, sendMessage, sendCommand } = bound(client({ chatId: -55, type: 'group' }))
   await sendMessage(makeMessage('people among themselves'))
@@ -67,7 +67,7 @@ test('in a group only what is addressed to the bot is heard', async () => {
   ])
 })
 
-test('a message grows while the agent speaks', async () => {
+test('a preview grows while the agent writes', async () => {
   await begin()
   platform.preview?.('7', progressOf('Let me'))
   await until('it shows', async () => said()[0])

@@ -9,7 +9,7 @@ const SECRET = 'a-secret_of-ours'
 const byWebhook = { webhookUrl: 'https://coppice.example/webhooks/telegram', webhookSecret: SECRET }
 
 describe('long polling', () => {
-  test('brings what is said, in order, and confirms it', async () => {
+  test('receives messages in order and confirms them', async () => {
     await using scene = await telegramScene()
     const { telegram, platform, received, inbox } = scene
     telegram.webhook = { url: 'https://old.example' }
@@ -31,7 +31,7 @@ describe('long polling', () => {
     expect(platform.status?.()).toMatchObject({ state: 'connected', lastError: undefined })
   })
 
-  test('does not confirm what could not be accepted, nor what came after it, and tries again', async () => {
+  test("doesn't confirm a message that couldn't be stored, or later ones, and retries", async () => {
     let broken = true
     await using scene = await telegramScene({
       accept: async ({ text }, nth) => {
@@ -54,7 +54,7 @@ describe('long polling', () => {
     expect(received.filter(({ text }) => text !== 'two').map(({ text }) => text)).toEqual(['one', 'three'])
   })
 
-  test('hears the next message whatever its number is: after a quiet week Telegram counts anew', async () => {
+  test('receives the next update whatever its number: after a quiet week Telegram restarts at another', async () => {
     await using scene = await telegramScene()
     const { telegram, platform, received, inbox } = scene
     await platform.start(inbox)
@@ -75,7 +75,7 @@ describe('long polling', () => {
     expect(received[1]?.deliveryId).not.toBe(received[0]?.deliveryId)
   })
 
-  test('stops at once, whatever Telegram is doing', async () => {
+  test('stops at once during a long poll', async () => {
     await using scene = await telegramScene()
     const { telegram, platform, inbox } = scene
     await platform.start(inbox)
@@ -86,14 +86,14 @@ describe('long polling', () => {
   })
 
   test.each([
-    ['500', { how: 'refused', code: 500, description: 'Internal Server Error' }],
-    ['a page', { how: 'page', status: 502 }],
+    ['status 500', { how: 'refused', code: 500, description: 'Internal Server Error' }],
+    ['an error page', { how: 'page', status: 502 }],
     [
-      'another process that asks',
+      'a conflict with another process',
       { how: 'refused', code: 409, description: 'Conflict: terminated by other getUpdates' },
     ],
     ['a broken connection', { how: 'lost' }],
-  ] as const)('goes on after %s', async (_name, failing) => {
+  ] as const)('continues after %s', async (_name, failing) => {
     await using scene = await telegramScene()
     const { telegram, platform, received, inbox } = scene
     let asked = 0
@@ -106,7 +106,7 @@ describe('long polling', () => {
     expect(received.map(({ text }) => text)).toEqual(['hello'])
   })
 
-  test('begins when Telegram can be reached', async () => {
+  test('starts once Telegram can be reached', async () => {
     await using scene = await telegramScene()
     const { telegram, platform, received, inbox } = scene
     telegram.fail = () => ({ how: 'page', status: 503 })
@@ -118,8 +118,8 @@ describe('long polling', () => {
   })
 })
 
-describe('who may speak', () => {
-  test('others are ignored, logged with their id, and confirmed', async () => {
+describe('allowed users', () => {
+  test('messages from others are ignored, logged with their user ID, and confirmed', async () => {
     await using scene = await telegramScene()
     const { telegram, platform, received, inbox, log } = scene
     await platform.start(inbox)
@@ -131,7 +131,7 @@ describe('who may speak', () => {
     expect(telegram.messages).toEqual([])
   })
 
-  test('in a private chat others are told once a day that they are not allowed users', async () => {
+  test('others are told in private, once a day', async () => {
     await using scene = await telegramScene()
     const { telegram, platform, received, inbox } = scene
     await platform.start(inbox)
@@ -149,7 +149,7 @@ describe('who may speak', () => {
     [{ botToken: 'nonsense' }, "isn't a bot token"],
     [{ webhookUrl: 'https://x.example' }, 'has no secret'],
     [{ webhookUrl: 'https://x.example', webhookSecret: 'a b' }, 'characters that Telegram rejects'],
-  ])('%j is refused before anything is tried', async (settings, sentence) => {
+  ])('%j is rejected before connecting', async (settings, sentence) => {
     await expect(telegramOver(settings)).rejects.toMatchObject({
       code: 'config-invalid',
       message: expect.stringContaining(sentence),
@@ -157,7 +157,7 @@ describe('who may speak', () => {
     })
   })
 
-  test('a token that Telegram does not take is refused at the start', async () => {
+  test('an invalid token is rejected at the start', async () => {
     await using scene = await telegramScene({ settings: { botToken: '1:another' } })
     await expect(scene.platform.start(scene.inbox)).rejects.toMatchObject({
       code: 'config-invalid',
@@ -173,7 +173,7 @@ describe('the webhook', () => {
     body: Buffer.from(typeof update === 'string' ? update : JSON.stringify(update)),
   })
 
-  test('is registered with its secret, and stays when we stop', async () => {
+  test('is registered with its secret, and stays registered after a stop', async () => {
     await using scene = await telegramScene({ settings: byWebhook })
     const { telegram, platform, received, inbox } = scene
     await platform.start(inbox)
@@ -192,7 +192,7 @@ describe('the webhook', () => {
   })
 
   test.each([undefined, '', `${SECRET}x`, SECRET.slice(1), SECRET.toUpperCase()])(
-    'with the secret %j nothing is read',
+    'rejects the secret %j without reading the body',
     async (secret) => {
       await using scene = await telegramScene({ settings: byWebhook })
       const { telegram, platform, received, inbox } = scene
@@ -204,7 +204,7 @@ describe('the webhook', () => {
     },
   )
 
-  test('is not acknowledged when it could not be accepted; nonsense is', async () => {
+  test("acknowledges a malformed update, but none that couldn't be stored", async () => {
     await using scene = await telegramScene({
       settings: byWebhook,
       accept: () => Promise.reject(new Error('the disk is full')),
@@ -215,7 +215,7 @@ describe('the webhook', () => {
     expect(await platform.webhook?.(request('{'))).toEqual({ status: 200 })
   })
 
-  test('that Telegram does not take is refused at the start', async () => {
+  test('that Telegram rejects is a configuration error at the start', async () => {
     await using scene = await telegramScene({ settings: { ...byWebhook, webhookUrl: 'ftp://x' } })
     await expect(scene.platform.start(scene.inbox)).rejects.toMatchObject({
       code: 'config-invalid',
@@ -224,7 +224,7 @@ describe('the webhook', () => {
   })
 })
 
-test('the commands are in the menu of Telegram, and the token is in no log', async () => {
+test("the commands are in Telegram's menu, and the token isn't in the log", async () => {
   await using scene = await telegramScene()
   const { telegram, platform, inbox, log } = scene
   telegram.fail = (method) => (method === 'getUpdates' ? { how: 'lost' } : undefined)

@@ -405,7 +405,11 @@ describe('attachments', () => {
   }
 
   test('are links, and images where the agent takes them, and all are named with their paths', async () => {
-    const attachments = [attached('a.png', 'image/png', 'pixels'), attached('b.log', 'text/plain')]
+    const attachments: AgentAttachment[] = [
+      attached('a.png', 'image/png', 'pixels'),
+      attached('b.log', 'text/plain'),
+      { ...attached('theirs.png', 'image/png'), fromOthers: true },
+    ]
     const link = (one: AgentAttachment): object => ({
       type: 'resource_link',
       uri: `file://${one.path}`,
@@ -424,10 +428,10 @@ describe('attachments', () => {
         mimeType: 'image/png',
         uri: `file://${box.path('files', 'a.png')}`,
       },
-      link(attachments[1]!),
+      ...attachments.slice(1).map(link),
       { type: 'text', text: 'fix it' },
     ])
-    expect((await blocks('echoes')).slice(1, 3)).toEqual(attachments.map(link))
+    expect((await blocks('echoes')).slice(1, 4)).toEqual(attachments.map(link))
   })
 
   test('can be read through Coppice, but not written, and nothing beside them', async () => {
@@ -535,6 +539,17 @@ test('one that is told to stop can put down what it holds before it is ended', a
   expect((await running).result.outcome).toBe('cancelled')
   expect(trace('cancelled')).toBe('yes')
   expect(identity === undefined ? 'unseen' : liveness(identity)).toBe('dead')
+})
+
+test('an agent that goes on after it was told to stop gets no file written and no command run', async () => {
+  const stop = new AbortController()
+  const running = run('insists', { signal: stop.signal })
+  await expect.poll(() => trace('pids')).not.toBe('')
+  stop.abort('stop')
+  expect((await running).result.outcome).toBe('cancelled')
+  const refusal = { message: expect.stringContaining('the run was stopped') }
+  expect(answers()).toMatchObject([refusal, refusal])
+  expect([existsSync(join(tree, 'late.txt')), trace('ran')]).toEqual([false, ''])
 })
 
 test('a closer look tells its version and whether it is logged in, and leaves nothing behind', async () => {

@@ -201,6 +201,9 @@ describe('the command line', () => {
       attached('huge.png', 'image/png', 50_000_000),
       // Would end a session that has more than 20 images.
       attached('wide.png', 'image/png', 6, 2_001),
+      // Would count as the user's own words.
+      { ...attached('theirs.png', 'image/png'), fromOthers: true as const },
+      { ...attached('theirs.pdf', 'application/pdf'), fromOthers: true as const },
     ]
     const request = { rules: write, untrusted: false, attachments, prompt: 'look', context: undefined }
     const args = claudeArguments(request, call)

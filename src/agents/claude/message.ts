@@ -1,5 +1,5 @@
 import type { AgentAttachment, AgentRequest } from '../agent.ts'
-import { base64Of, contextOf, fitsIntoMessage, isPdf } from '../attachments.ts'
+import { base64Of, contextOf, fitsIntoMessage, isOwn, isPdf } from '../attachments.ts'
 import { contextBlock } from '../context-block.ts'
 
 /** The API takes images of up to 5 MB in base64, and 32 MB per request. Claude Code reads larger ones by their path. */
@@ -28,7 +28,11 @@ const filesOf = async (attachments: readonly AgentAttachment[]): Promise<object[
   let left = MAX_TOTAL_BYTES
   for (const attachment of attachments) {
     const { mediaType: media_type } = attachment
-    const most = fitsIntoMessage(attachment) ? MAX_IMAGE_BYTES : isPdf(attachment) ? MAX_PDF_BYTES : 0
+    const most = fitsIntoMessage(attachment)
+      ? MAX_IMAGE_BYTES
+      : isOwn(attachment) && isPdf(attachment)
+        ? MAX_PDF_BYTES
+        : 0
     const data = most === 0 ? undefined : await base64Of(attachment, Math.min(most, left))
     if (data === undefined) continue
     left -= attachment.bytes

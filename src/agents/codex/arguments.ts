@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { CodexSandbox } from '../../domain/config/agents.ts'
 import type { AgentAttachment, AgentRequest } from '../agent.ts'
-import { isImage } from '../attachments.ts'
+import { isImage, isOwn } from '../attachments.ts'
 import type { GitPaths } from './sandbox.ts'
 
 export type CodexCall = {
@@ -30,7 +30,7 @@ export const codexArguments = (
     '--skip-git-repo-check',
     ...settings.flatMap((setting) => ['-c', setting]),
     ...(session === undefined ? [] : ['resume', session]),
-    ...attachments.filter(isImage).flatMap(imageOption),
+    ...attachments.filter((one) => isOwn(one) && isImage(one)).flatMap(imageOption),
     '-',
   ]
 }

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeStage, type Stage, tell } from '../../../test/agents/stage.ts'
 import { remedyIn } from '../../../test/helpers/words.ts'
 import type { Agent } from '../agent.ts'
+import { codexArguments } from './arguments.ts'
 import { createCodexAgent } from './codex.ts'
 
 /** Codex by the shape of its command line, as a script; the real one is in test/agents/codex.test.ts. */
@@ -84,3 +85,15 @@ test.runIf(process.platform === 'linux')(
     expect(told).toMatchObject({ outcome: 'failed', problem: expect.stringContaining("can't sandbox its commands") })
   },
 )
+
+test('images that the user sent are part of the message; those of others are only named', () => {
+  const image = (name: string) => {
+    const path = stage.box.path(name)
+    writeFileSync(path, 'pixels')
+    return { path, name, mediaType: 'image/png', bytes: 6 }
+  }
+  const attachments = [image('a.png'), { ...image('b.png'), fromOthers: true as const }]
+  const request = { directory: stage.box.path(), session: undefined, untrusted: false, attachments }
+  const args = codexArguments(request, { sandbox: 'read-only', gitPaths: undefined, config: [] })
+  expect(args.filter((arg) => arg.startsWith('--image'))).toEqual([`--image=${stage.box.path('a.png')}`])
+})

@@ -28,9 +28,10 @@ const run = async (call: Call): Promise<ItemSeen> => {
 }
 
 const toText = ({ item: { id: itemId, title, after }, ready }: ItemSeen, view: View): string => {
-  const waits = ready ? '' : ` It waits for ${after.map((one) => `item ${one}`).join(', ')}.`
+  const added = `${view.paint('green', 'Added')} item ${view.paint('bold', String(itemId))}: ${printable(title)}`
+  if (!ready) return `${added}\n  it can start after ${after.map((one) => `item ${one}`).join(', ')}`
   const next = block(view.commandText(`sling ${itemId}`), view)
-  return `${view.paint('green', 'Added')} item ${view.paint('bold', String(itemId))}: ${printable(title)}.${waits}\n${view.chat === true ? next : `  ${next}`}`
+  return `${added}\n${view.chat === true ? next : `  ${next}`}`
 }
 
 export const itemAdd = command<ItemSeen>({ run, toText, toJson: itemJson })

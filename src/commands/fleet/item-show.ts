@@ -1,11 +1,17 @@
-import type { ItemHistoryEntry } from '../../domain/fleet/item.ts'
+import type { FormulaRun } from '../../domain/fleet/formula.ts'
+import { type ItemHistoryEntry, sourceLabel } from '../../domain/fleet/item.ts'
 import { type ItemSeen, seenItems } from '../../fleet/items/seen.ts'
 import { type Call, command } from '../command.ts'
 import { describeChange, describeParkReason, historyJson, itemJson, stateWord } from '../views/items.ts'
 import { ago, facts, printable, tilde, type View } from '../views/view.ts'
 import { itemOf } from './scope.ts'
 
-type Shown = { readonly seen: ItemSeen; readonly history: readonly ItemHistoryEntry[] }
+type Shown = {
+  readonly seen: ItemSeen
+  readonly history: readonly ItemHistoryEntry[]
+  /** What its last agent has finished it with. */
+  readonly result: Pick<FormulaRun, 'branch' | 'sha'> | undefined
+}
 
 const run = async (call: Call): Promise<Shown> => {
   const workplace = await call.open()
@@ -13,10 +19,18 @@ const run = async (call: Call): Promise<Shown> => {
   const { context: isolation } = workplace
   const [seen] = await seenItems({ isolation }, [item])
   const history = await isolation.store.items.history(item.id)
-  return { seen: seen ?? { item, codebase: '', ready: false, agent: undefined, environment: undefined }, history }
+  const finished = await isolation.store.formulaRuns.latestOfItem(item.id)
+  return {
+    seen: seen ?? { item, codebase: '', ready: false, agent: undefined, environment: undefined },
+    history,
+    result: finished?.state === 'done' && finished.sha !== undefined ? finished : undefined,
+  }
 }
 
-const toText = ({ seen: { item, codebase, ready, agent, environment }, history }: Shown, view: View): string => {
+const toText = (
+  { seen: { item, codebase, ready, agent, environment }, history, result }: Shown,
+  view: View,
+): string => {
   const { state, parked, pullRequest, after, body } = item
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['state', state === 'open' && ready ? 'open, ready' : stateWord(state)],
@@ -27,12 +41,9 @@ const toText = ({ seen: { item, codebase, ready, agent, environment }, history }
     ['agent', agent && `${agent.name} (${agent.state})`],
     ['branch', environment?.branch],
     ['worktree', environment && view.chat !== true ? tilde(environment.path, view) : undefined],
+    ['result', result && `${result.branch} at ${result.sha?.slice(0, 7)}`],
     ['pull request', pullRequest],
-    [
-      'source',
-      item.source &&
-        (item.source.kind === 'github' ? `${item.source.repository}#${item.source.number}` : item.source.id),
-    ],
+    ['source', item.source && sourceLabel(item.source)],
     ['added by', item.createdBy],
   ]
   return [
@@ -53,5 +64,9 @@ const toText = ({ seen: { item, codebase, ready, agent, environment }, history }
 export const itemShow = command<Shown>({
   run,
   toText,
-  toJson: ({ seen, history }) => ({ ...itemJson(seen), history: history.map(historyJson) }),
+  toJson: ({ seen, history, result }) => ({
+    ...itemJson(seen),
+    result: result === undefined ? null : { branch: result.branch, sha: result.sha },
+    history: history.map(historyJson),
+  }),
 })

@@ -2,7 +2,9 @@
  * Commands of the fleet: items, agents, and what they are told. In: calls, as of any other command. Out: typed results;
  * the words are in `../views/`. Those that need a terminal are in `cli/fleet-table.ts`.
  */
-import type { CommandRow } from '../command.ts'
+import type { CommandRow, OptionRow } from '../command.ts'
+
+const dryRun: OptionRow = { type: 'boolean', summary: 'report only, change nothing' }
 
 /** In help order. */
 export const fleetCommands: readonly CommandRow[] = [
@@ -104,6 +106,43 @@ export const fleetCommands: readonly CommandRow[] = [
     examples: ['coppice item close 7'],
     chat: {},
     load: async () => (await import('./item-change.ts')).itemClose,
+  },
+  {
+    name: 'item import github',
+    usage: '[--label <name>]… [--state <state>] [--limit <n>] [--dry-run]',
+    summary: 'add an item for each open issue on GitHub',
+    details:
+      'Importing again adds nothing: it updates items that nobody has edited or started, and lists those whose issues were closed. Public repositories can be read without a token.',
+    options: {
+      label: {
+        type: 'string',
+        multiple: true,
+        value: 'name',
+        summary: 'only issues with this label (repeatable: all of them)',
+      },
+      state: { type: 'string', value: 'state', summary: 'open, closed or all (default: open)' },
+      limit: { type: 'string', value: 'n', summary: 'only the oldest n issues' },
+      'dry-run': dryRun,
+    },
+    words: [0, 0],
+    examples: [
+      'coppice item import github --label ready',
+      'coppice item import github --label bug --limit 20 --dry-run',
+    ],
+    chat: {},
+    load: async () => (await import('./item-import-github.ts')).itemImportGithub,
+  },
+  {
+    name: 'item sync beads',
+    usage: '[--dry-run]',
+    summary: 'mirror states between items and beads, both ways',
+    details:
+      'Imports new issues, closes, parks and reopens items as beads has them, and tells beads which items are worked on, parked or done. Needs the program `bd` and a repository with .beads.',
+    options: { 'dry-run': dryRun },
+    words: [0, 0],
+    examples: ['coppice item sync beads', 'coppice item sync beads --dry-run'],
+    chat: {},
+    load: async () => (await import('./item-sync-beads.ts')).itemSyncBeads,
   },
   {
     name: 'sling',

@@ -24,10 +24,13 @@ export const parseWith = <Row extends CommandWords>(grammar: Grammar<Row>, argv:
   return withRow(grammar, argv, called)
 }
 
+/** As in `item import github`. */
+const MOST_WORDS = 3
+
 /** The words before the command's own arguments. `--home x worktree list` is valid. */
 const leadingWords = ({ globalOptions }: Grammar, argv: readonly string[]): string[] => {
   const words: string[] = []
-  for (let i = 0; i < argv.length && words.length < 2; i++) {
+  for (let i = 0; i < argv.length && words.length < MOST_WORDS; i++) {
     const arg = argv[i] ?? ''
     if (arg === '--') break
     if (!arg.startsWith('-')) words.push(arg)
@@ -62,17 +65,17 @@ const withoutCommand = (grammar: Grammar, argv: readonly string[]): Parsed<never
 const withoutRow = <Row extends CommandWords>(
   grammar: Grammar<Row>,
   argv: readonly string[],
-  [first = '', second]: readonly string[],
+  words: readonly string[],
 ): Parsed<Row> => {
+  const [first = ''] = words
   const names = grammar.rows.filter(({ hidden }) => hidden !== true).map(({ name }) => name)
-  const group = names.filter((name) => name.startsWith(`${first} `))
   if (first === 'help') return helpAbout(grammar, read(grammar, argv, {}, undefined).positionals.slice(1))
-  if (group.length > 0 && (second === undefined || argv.includes('--help') || argv.includes('-h'))) {
-    return { kind: 'help', of: first }
-  }
-  if (group.length > 0) {
-    const guess = nearest(`${first} ${second}`, group)
-    throw unknownCommand(grammar, `${first} ${second}`, guess, first)
+  const group = groupOf(names, words)
+  if (group !== undefined) {
+    const word = words[group.split(' ').length]
+    if (word === undefined || argv.includes('--help') || argv.includes('-h')) return { kind: 'help', of: group }
+    const within = names.filter((name) => name.startsWith(`${group} `))
+    throw unknownCommand(grammar, `${group} ${word}`, nearest(`${group} ${word}`, within), group)
   }
   const elsewhere = grammar.elsewhere?.(first)
   if (elsewhere !== undefined) throw usage(`unknown command ${quoted(grammar, first)}`, elsewhere)
@@ -81,6 +84,12 @@ const withoutRow = <Row extends CommandWords>(
   const meant = names.find((name) => name.split(' ')[1] === first)
   throw unknownCommand(grammar, first, nearest(first, firsts) ?? meant, undefined)
 }
+
+/** The longest that these words begin with: `item import` before `item`. */
+const groupOf = (names: readonly string[], words: readonly string[]): string | undefined =>
+  words
+    .map((_, i) => words.slice(0, i + 1).join(' '))
+    .findLast((group) => names.some((name) => name.startsWith(`${group} `)))
 
 /** `help worktree` shows the group, `help worktree create` the command. */
 const helpAbout = <Row extends CommandWords>(grammar: Grammar<Row>, words: readonly string[]): Parsed<Row> => {

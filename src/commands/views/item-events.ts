@@ -1,4 +1,4 @@
-import type { Item } from '../../domain/fleet/item.ts'
+import { isParkedElsewhere, type Item } from '../../domain/fleet/item.ts'
 import type { ItemEvent } from '../../fleet/context.ts'
 import { describeParkReason } from './items.ts'
 
@@ -14,7 +14,9 @@ export const describeItemEvent = (event: ItemEvent): string => {
     case 'restarted':
       return `${item}: ${event.agent} continues with it.`
     case 'parked':
-      return `${item} needs you: ${describeParkReason(event.reason)}.`
+      return isParkedElsewhere({ parked: event.reason })
+        ? `${item} is parked: ${describeParkReason(event.reason)}.`
+        : `${item} needs you: ${describeParkReason(event.reason)}.`
     case 'pull-request':
       return `${item} has a pull request: ${event.url}`
     case 'pushed':

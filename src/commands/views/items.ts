@@ -2,8 +2,10 @@ import type {
   Item,
   ItemChange,
   ItemHistoryEntry,
+  ItemSource,
   ItemState,
   ParkReason,
+  SourceKind,
   UnhookReason,
 } from '../../domain/fleet/item.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
@@ -23,13 +25,23 @@ export const itemJson = ({ item, codebase, ready, agent, environment }: ItemSeen
   ready,
   agent: agent?.name ?? null,
   environment: environment === undefined ? null : placeJson(environment),
-  source: item.source ?? null,
+  source: item.source === undefined ? null : sourceJson(item.source),
   pullRequest: item.pullRequest ?? null,
   parked: item.parked === undefined ? null : { ...item.parked, message: describeParkReason(item.parked) },
   createdBy: item.createdBy,
   createdAt: item.createdAt,
   updatedAt: item.updatedAt,
 })
+
+/** Without what was last seen there, which is for the next import. */
+export const sourceJson = ({ seen: _seen, ...source }: ItemSource) => source
+
+export const sourceName = (kind: SourceKind): string => sourceNames[kind]
+
+const sourceNames: Readonly<Record<SourceKind, string>> = { github: 'GitHub', beads: 'beads' }
+
+const listedIds = (ids: readonly string[]): string =>
+  ids.length > 3 ? `${ids.slice(0, 3).join(', ')} and ${ids.length - 3} more` : ids.join(', ')
 
 export const placeJson = ({ id, path, branch }: IsolatedEnvironment) => ({ id, path, branch })
 
@@ -59,8 +71,10 @@ export const describeChange = (change: ItemChange): string => {
       return 'created'
     case 'recovered':
       return 'recovered from its worktree, after the database was lost'
+    case 'imported':
+      return `imported from ${sourceName(change.from)}`
     case 'edited':
-      return `changed its ${change.fields.join(', ')}`
+      return `changed its ${change.fields.join(', ')}${change.from === undefined ? '' : `, as on ${sourceName(change.from)}`}`
     case 'hooked':
       return `${change.agent} started to work on it`
     case 'unhooked':
@@ -112,5 +126,9 @@ export const describeParkReason = (reason: ParkReason): string => {
       return `it conflicts with the base branch, after ${counted(reason.attempts, 'attempt')}`
     case 'pull-request-closed':
       return `its pull request was closed without merging: ${reason.url}`
+    case 'status-elsewhere':
+      return `${reason.status.replaceAll('_', ' ')} in ${sourceName(reason.source)}`
+    case 'waits-elsewhere':
+      return `it waits for ${listedIds(reason.ids)} in ${sourceName(reason.source)}`
   }
 }

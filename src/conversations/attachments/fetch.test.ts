@@ -20,7 +20,7 @@ import { type FetchedAttachments, forgetAttachments } from '../../runs/attachmen
 import type { ConversationsContext } from '../context.ts'
 import type { Delivery } from '../outbox/delivery.ts'
 import { fetchAttachments, MAX_FILE_BYTES } from './fetch.ts'
-import { notFetchedNotice } from './texts.ts'
+import { notFetchedContext, notFetchedNotice } from './texts.ts'
 
 const png = pngOf(640, 480)
 const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
@@ -36,7 +36,13 @@ type Content = Uint8Array | string | Error | (() => AsyncIterable<Uint8Array>)
 const asked: string[] = []
 const fetched = (
   contents: Readonly<Record<string, Content>>,
-  more: { readonly bytes?: number; readonly signal?: AbortSignal; readonly unable?: true } = {},
+  more: {
+    readonly bytes?: number
+    readonly fromOthers?: true
+    readonly fileTimeoutMs?: number
+    readonly signal?: AbortSignal
+    readonly unable?: true
+  } = {},
 ): Promise<FetchedAttachments> => {
   asked.length = 0
   const delivery: Pick<Delivery, 'fetchAttachment'> =
@@ -62,7 +68,7 @@ const fetched = (
     redact: (text: string) => text.replaceAll('s3cret', '***'),
   } as unknown as ConversationsContext
   const message = { id: 'm-1', platform: 'chat', details: { attachments } }
-  return fetchAttachments(context, message, more.signal ?? new AbortController().signal)
+  return fetchAttachments(context, message, more.signal ?? new AbortController().signal, more.fileTimeoutMs)
 }
 
 const chunksOf = async function* (content: Uint8Array): AsyncGenerator<Uint8Array> {
@@ -89,6 +95,7 @@ test('files are stored outside every worktree for us alone, and recognised by th
   ])
   const directory = join(home, 'attachments', 'm-1')
   expect(lstatSync(directory).mode & 0o777).toBe(0o700)
+  expect(lstatSync(`${directory}.json`).mode & 0o777).toBe(0o600)
   for (const { path, bytes } of files) {
     expect(path.startsWith(`${directory}/`)).toBe(true)
     expect(lstatSync(path)).toMatchObject({ size: bytes })
@@ -141,6 +148,13 @@ test.each([
   const { files, notFetched } = await fetched({ [sent]: 'x', [`x${sent}`]: zip })
   expect(files.map(({ name, path }) => [name, basename(path)])).toEqual([[shown, stored]])
   expect(notFetched.map(({ name }) => name.replace('x ', 'x'))).toEqual([shown === 'file' ? 'x' : `x${shown}`])
+})
+
+test('whose files they are is kept, also for a rerun', async () => {
+  const first = await fetched({ 'a.txt': 'x' }, { fromOthers: true })
+  expect(first.files).toMatchObject([{ name: 'a.txt', fromOthers: true }])
+  expect(await fetched({ 'a.txt': 'x' }, { fromOthers: true })).toEqual(first)
+  expect(asked).toEqual([])
 })
 
 test('what is not passed on is named with the reason, and the rest is', async () => {
@@ -213,6 +227,17 @@ test('a message may have ten files and 50 MB', async () => {
   expect(notFetched).toEqual([{ name: 'c.txt', why: { kind: 'message-too-large' } }])
 })
 
+test('of hundreds of files that are too many, some are named and the rest is counted', async () => {
+  const many = Object.fromEntries(Array.from({ length: 410 }, (_, n) => [`${n}.txt`, 'x']))
+  const { notFetched } = await fetched(many)
+  expect(notFetched).toHaveLength(400)
+  expect(notFetchedNotice(notFetched)).toMatch(/`29\.txt` \(a message may have at most 10 files\); and 380 more\.$/)
+  expect(notFetchedContext(notFetched).split('\n').slice(-2)).toEqual([
+    '- "29.txt": a message may have at most 10 files',
+    '- and 380 more',
+  ])
+})
+
 test('a platform that cannot fetch files says so', async () => {
   expect((await fetched({ 'a.txt': 'x' }, { unable: true })).notFetched).toMatchObject([
     { why: { kind: 'unsupported' } },
@@ -226,11 +251,17 @@ test('a rerun finds what was fetched, and fetches again what an interrupted atte
   expect(asked).toEqual([])
   const record = join(home, 'attachments', 'm-1.json')
   const [file] = first.files
+  // Of the size that is recorded.
+  const elsewhere = join(home, 'elsewhere')
+  writeFileSync(elsewhere, 'third')
   const forged = [
     '{}',
     'x'.repeat(10),
-    JSON.stringify({ files: [{ ...file, path: '/etc/hostname' }], notFetched: [] }),
-    JSON.stringify({ files: [{ ...file, path: join(home, 'attachments', 'm-1', '..', 'm-1.json') }], notFetched: [] }),
+    JSON.stringify({ files: [{ ...file, path: elsewhere }], notFetched: [] }),
+    JSON.stringify({
+      files: [{ ...file, path: join(home, 'attachments', 'm-1', '..', '..', 'elsewhere') }],
+      notFetched: [],
+    }),
   ]
   for (const text of forged) {
     writeFileSync(record, text)
@@ -242,6 +273,15 @@ test('a rerun finds what was fetched, and fetches again what an interrupted atte
   await fetched(contents)
   expect(asked).toEqual(Object.keys(contents))
   expect(readFileSync(file?.path ?? '', 'utf8')).toBe('first')
+})
+
+test('a file that does not arrive in time is named, whatever the platform does about it', async () => {
+  const hangs = (): AsyncIterable<Uint8Array> => ({
+    [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }),
+  })
+  const { files, notFetched } = await fetched({ 'a.txt': hangs, 'b.txt': 'x' }, { fileTimeoutMs: 50 })
+  expect(notFetched).toEqual([{ name: 'a.txt', why: { kind: 'failed', problem: 'the service took too long' } }])
+  expect(files.map(({ name }) => name)).toEqual(['b.txt'])
 })
 
 test('/stop does not wait for a service that hangs', async () => {
@@ -264,7 +304,23 @@ test('files go with their message', async () => {
   expect(await forgetAttachments(join(home, 'nowhere'), async () => false)).toBe(0)
 })
 
-test('nothing is deleted behind a link in place of their directory', async () => {
+test('nothing is written or deleted behind a link in place of their directory', async () => {
+  const worktree = join(home, 'worktree')
+  mkdirSync(join(worktree, 'm-1'), { recursive: true })
+  writeFileSync(join(worktree, 'm-1.json'), 'of somebody else')
+  symlinkSync(worktree, join(home, 'attachments'))
+  const why = { kind: 'failed', problem: "couldn't be stored on the server" }
+  expect((await fetched({ 'a.txt': 'x' })).notFetched).toEqual([{ name: 'a.txt', why }])
+  expect(readdirSync(worktree)).toEqual(['m-1', 'm-1.json'])
+  expect(readdirSync(join(worktree, 'm-1'))).toEqual([])
+  // Nor is a record read there.
+  const files = [{ path: join(home, 'attachments', 'm-1', 'a.txt'), name: 'a.txt', mediaType: 'text/plain', bytes: 4 }]
+  writeFileSync(join(worktree, 'm-1', 'a.txt'), 'evil')
+  writeFileSync(join(worktree, 'm-1.json'), JSON.stringify({ files, notFetched: [] }))
+  expect((await fetched({ 'a.txt': 'x' })).files).toEqual([])
+})
+
+test('old files are not deleted behind a link in place of their directory', async () => {
   const others = join(home, 'photos')
   mkdirSync(join(others, 'holiday'), { recursive: true })
   symlinkSync(others, join(home, 'attachments'))

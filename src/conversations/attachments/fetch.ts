@@ -34,6 +34,7 @@ export const fetchAttachments = async (
   { deliveries, isolation: { home, log }, redact }: Pick<ConversationsContext, 'deliveries' | 'isolation' | 'redact'>,
   message: Pick<InboxMessage, 'id' | 'platform' | 'details'>,
   signal: AbortSignal,
+  fileTimeoutMs = FILE_TIMEOUT_MS,
 ): Promise<FetchedAttachments> => {
   const wanted = message.details.attachments ?? []
   if (wanted.length === 0) return { files: [], notFetched: [] }
@@ -43,7 +44,7 @@ export const fetchAttachments = async (
   try {
     await directory.clear()
     const delivery = deliveries.get(message.platform)
-    const fetched = await fetchAll(wanted, { directory, delivery, signal, redact })
+    const fetched = await fetchAll(wanted, { directory, delivery, signal, redact, fileTimeoutMs })
     directory.complete(fetched)
     return fetched
   } catch (error) {
@@ -60,22 +61,22 @@ type Fetching = {
   readonly delivery: Delivery | undefined
   readonly signal: AbortSignal
   readonly redact: (text: string) => string
+  readonly fileTimeoutMs: number
 }
 
 const fetchAll = async (
   wanted: readonly MessageAttachment[],
-  { directory, delivery, signal, redact }: Fetching,
+  { directory, ...fetching }: Fetching,
 ): Promise<FetchedAttachments> => {
   const files: FetchedAttachments['files'][number][] = []
   const notFetched: NotFetched[] = []
   let left = MAX_MESSAGE_BYTES
   for (const [n, one] of wanted.entries()) {
     const name = shownName(one.name)
-    const file =
-      n < MAX_FILES ? await fetchOne(one, { delivery, signal, redact, left }) : ({ kind: 'too-many' } as const)
+    const file = n < MAX_FILES ? await fetchOne(one, { ...fetching, left }) : ({ kind: 'too-many' } as const)
     if ('content' in file) {
       left -= file.content.byteLength
-      files.push(directory.add(name, file))
+      files.push(directory.add(name, { ...file, fromOthers: one.fromOthers }))
     } else notFetched.push({ name, why: file })
   }
   return { files, notFetched }
@@ -83,11 +84,11 @@ const fetchAll = async (
 
 const fetchOne = async (
   attachment: MessageAttachment,
-  { delivery, signal, redact, left }: Omit<Fetching, 'directory'> & { readonly left: number },
+  { delivery, signal, redact, fileTimeoutMs, left }: Omit<Fetching, 'directory'> & { readonly left: number },
 ): Promise<AttachmentContent | NotFetchedReason> => {
   if (delivery?.fetchAttachment === undefined) return { kind: 'unsupported' }
   if ((attachment.bytes ?? 0) > MAX_FILE_BYTES) return { kind: 'too-large' }
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(FILE_TIMEOUT_MS)])
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(fileTimeoutMs)])
   const reading = read(delivery, attachment, Math.min(MAX_FILE_BYTES, left), limit)
   // A platform that doesn't heed the signal must not hold the run.
   const ended = await Promise.race([reading.catch((error: unknown) => ({ error })), untilAborted(limit)])

@@ -3,15 +3,29 @@ import type { NotFetched } from '../../runs/attachments/directory.ts'
 import { MAX_FILE_BYTES, MAX_FILES, MAX_IMAGE_SIDE, MAX_MESSAGE_BYTES } from './fetch.ts'
 
 /** In the thread. */
-export const notFetchedNotice = (files: readonly NotFetched[]): string =>
-  `Not passed to the agent: ${files.map((one) => `${code(one.name, { chat: true, paint: plain })} (${whyNotFetched(one)})`).join(', ')}.`
+export const notFetchedNotice = (files: readonly NotFetched[]): string => {
+  const { named, left } = shown(files)
+  const list = named.map((one) => `${code(one.name, { chat: true, paint: plain })} (${whyNotFetched(one)})`).join(', ')
+  return `Not passed to the agent: ${list}${left === 0 ? '' : `; and ${left} more`}.`
+}
 
 /** For the agent. */
-export const notFetchedContext = (files: readonly NotFetched[]): string =>
-  [
-    "Files that the user sent with the message and that you don't have:",
-    ...files.map((one) => `- ${JSON.stringify(one.name)}: ${whyNotFetched(one)}`),
+export const notFetchedContext = (files: readonly NotFetched[]): string => {
+  const { named, left } = shown(files)
+  return [
+    "Files that came with the message or its thread and that you don't have:",
+    ...named.map((one) => `- ${JSON.stringify(one.name)}: ${whyNotFetched(one)}`),
+    ...(left === 0 ? [] : [`- and ${left} more`]),
   ].join('\n')
+}
+
+/** A forwarded thread may have hundreds. */
+const MOST_NAMED = 20
+
+const shown = (files: readonly NotFetched[]): { readonly named: readonly NotFetched[]; readonly left: number } => ({
+  named: files.slice(0, MOST_NAMED),
+  left: Math.max(0, files.length - MOST_NAMED),
+})
 
 const whyNotFetched = ({ why }: NotFetched): string => {
   switch (why.kind) {

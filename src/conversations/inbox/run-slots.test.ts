@@ -16,6 +16,8 @@ type Running = {
   readonly say: (conversationId: string, text: string) => Promise<void>
   /** What was said to a conversation so far. */
   readonly heard: (conversationId: string) => Promise<string[]>
+  /** The commands of the buttons that were shown last. */
+  readonly buttonsIn: (conversationId: string) => Promise<readonly string[]>
 }
 
 type Script = (request: AgentRequest) => Promise<string>
@@ -73,6 +75,10 @@ const running = async (
     heard: async (conversationId) => {
       const said = await world.context.store.outbox.ofConversation({ platform: 'test', conversationId }, 50)
       return said.map(({ text }) => text)
+    },
+    buttonsIn: async (conversationId) => {
+      const said = await world.context.store.outbox.ofConversation({ platform: 'test', conversationId }, 50)
+      return said.findLast(({ actions }) => actions !== undefined)?.actions?.map(({ command }) => command) ?? []
     },
   }
 }
@@ -219,9 +225,9 @@ test.each(['run.leased', 'run.ended'])(
   },
 )
 
-test('a question with choices is answered by a plain message that names one, or by /answer; others wait for their turn', async () => {
+test('a question with choices is answered by a plain message that names one, a button, or /answer; others wait for their turn', async () => {
   const choices = [{ label: 'SQLite' }, { label: 'Postgres' }]
-  const { say, heard } = await running(async ({ ask, prompt }) => {
+  const { say, heard, buttonsIn } = await running(async ({ ask, prompt }) => {
     if (!prompt.startsWith('ask')) return `did ${prompt}`
     const answer = await ask?.({ kind: 'choice', agent: 'scripted', question: 'Which?', choices, several: false })
     return `${prompt}: ${answer?.kind === 'answered' ? answer.text : 'none'}`
@@ -245,6 +251,10 @@ test('a question with choices is answered by a plain message that names one, or 
   await isAsked(2)
   await say('a', `/answer I don't know, "either" --help`)
   await hears(`ask two: I don't know, "either" --help`)
+  await say('a', 'ask three')
+  await isAsked(3)
+  await say('a', (await buttonsIn('a'))[1] ?? '')
+  await hears('ask three: Postgres')
   // Without a question, it is a message like any other.
   await say('a', '2')
   await hears('did 2')
@@ -261,6 +271,24 @@ test('a question that its agent did not wait for does not stop the clock', async
   )
   await say('a', 'asks and goes')
   await expect.poll(async () => (await heard('a')).join()).toContain('Stopped: the run')
+})
+
+test('a question that its agent did not wait for is no longer pending when the run has ended', async () => {
+  const { say, heard } = await running(async ({ prompt, ask }) => {
+    const answer = ask?.({ kind: 'permission', agent: 'scripted', what: prompt })
+    if (prompt === 'asks and goes') return 'gone'
+    return `${prompt}: ${String((await answer)?.kind)}`
+  })
+  const timesAsked = async (): Promise<number> =>
+    (await heard('a')).filter((text) => text.includes('asks for permission')).length
+  await say('a', 'asks and goes')
+  await expect.poll(() => heard('a')).toContain('gone')
+  await say('a', '/allow')
+  await expect.poll(() => heard('a')).toContain('No pending question.')
+  await say('a', 'asks and stays')
+  await expect.poll(timesAsked).toBe(2)
+  await say('a', '/allow')
+  await expect.poll(() => heard('a')).toContain('asks and stays: allowed')
 })
 
 test('a shutdown does not wait for runs that wait for a person', async () => {

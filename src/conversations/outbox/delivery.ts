@@ -66,6 +66,15 @@ export class DeliveryError extends Error {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'DeliveryError'
     this.kind = kind
-    this.retryAfterMs = options.retryAfterMs
+    this.retryAfterMs = pauseOf(options.retryAfterMs)
   }
 }
+
+/**
+ * A service's request to wait is followed for this long at most: a header may say anything, and a reply must not wait
+ * for years.
+ */
+export const LONGEST_PAUSE_MS = 60 * 60_000
+
+const pauseOf = (asked: number | undefined): number | undefined =>
+  asked === undefined || Number.isNaN(asked) ? undefined : Math.min(Math.max(0, asked), LONGEST_PAUSE_MS)

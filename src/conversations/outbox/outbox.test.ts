@@ -165,6 +165,44 @@ describe('the outbox', () => {
     await to.outbox.stop()
   })
 
+  test.each([-30_000, Number.NaN, Number.POSITIVE_INFINITY, 1e15])(
+    'a platform that asks to wait %d ms is asked again after at least a second and at most an hour',
+    async (retryAfterMs) => {
+      let time = 1_000
+      let tries = 0
+      const answer: Answer = () => {
+        if (tries++ === 0) throw new DeliveryError('unreachable', 'slow down', { retryAfterMs })
+      }
+      const to = outboxTo(answer, { now: () => time })
+      await record('a', 'one')
+      await deliverAll(to)
+      time += 999
+      await deliverAll(to)
+      expect(tries).toBe(1)
+      time += 3_600_000
+      await deliverAll(to)
+      expect(to.sent).toHaveLength(1)
+      await to.outbox.stop()
+    },
+  )
+
+  test('a clock that is set back delays no reply by the time that it was wrong', async () => {
+    const year = 365 * 24 * 60 * 60_000
+    let time = 2 * year
+    let down = true
+    const answer: Answer = () => {
+      if (down) throw new Error('socket hang up')
+    }
+    const to = outboxTo(answer, { now: () => time })
+    await record('a', 'one')
+    await deliverAll(to)
+    down = false
+    time -= year
+    await deliverAll(to)
+    expect(to.sent).toHaveLength(1)
+    await to.outbox.stop()
+  })
+
   test('what the platform refuses for good is recorded as failed, and the next one goes out', async () => {
     const to = outboxTo(({ text }) => {
       if (text === 'one') throw new DeliveryError('refused', 'the channel is gone')

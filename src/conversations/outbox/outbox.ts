@@ -9,7 +9,7 @@ import type { Logger } from '../../process/log.ts'
 import type { Redact } from '../../process/redaction/redact.ts'
 import type { Reply, Store } from '../../store/store.ts'
 import type { Changes } from '../changes.ts'
-import { type Delivery, DeliveryError } from './delivery.ts'
+import { type Delivery, DeliveryError, LONGEST_PAUSE_MS } from './delivery.ts'
 import { withStoreRetry } from '../../store/with-store-retry.ts'
 import { splitReply } from './split.ts'
 
@@ -65,7 +65,8 @@ export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
       await setImmediate()
       again = false
       const open = platforms.filter(hasRoom)
-      const due = open.length === 0 ? [] : await store.outbox.due(open, clock(), AT_ONCE + onTheirWay.size)
+      const most = AT_ONCE + onTheirWay.size
+      const due = open.length === 0 ? [] : await store.outbox.due(open, clock(), most, LONGEST_PAUSE_MS)
       for (const reply of due) {
         if (stopping.signal.aborted) return
         if (!onTheirWay.has(keyOf(reply)) && hasRoom(reply.platform)) send(reply)

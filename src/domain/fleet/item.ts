@@ -42,13 +42,33 @@ export const defaultPriority: Priority = 2
 export const toPriority = (value: number): Priority | undefined => priorities.find((one) => one === value)
 
 /** Where an item was imported from. */
-export type ItemSource =
+export type ItemSource = { readonly seen?: SourceSeen } & (
   | { readonly kind: 'github'; readonly repository: string; readonly number: number }
   | { readonly kind: 'beads'; readonly id: string }
+)
+export type SourceKind = ItemSource['kind']
+
+/** What the source had when it was last read: what differs from it here was changed here. */
+export type SourceSeen = {
+  /** Digests. */
+  readonly title: string
+  readonly body: string
+  readonly priority: Priority
+  readonly after: readonly number[]
+  /** The states on both sides when they last agreed. */
+  readonly phases?: { readonly there: Phase; readonly here: Phase }
+}
+
+/** How far it is, in words that both sides share. `waiting`: nobody may start with it. */
+export type Phase = 'ready' | 'working' | 'waiting' | 'done'
 
 /** Unique within a codebase, so that importing twice adds nothing. */
 export const sourceKey = (source: ItemSource): string =>
   source.kind === 'github' ? `github:${source.repository.toLowerCase()}#${source.number}` : `beads:${source.id}`
+
+/** How people call it there: `acme/app#7`, `bd-a1b2`. */
+export const sourceLabel = (source: ItemSource): string =>
+  source.kind === 'github' ? `${source.repository}#${source.number}` : source.id
 
 /** Why an item waits for a person. Words are made in `commands/views/`. */
 export type ParkReason =
@@ -59,6 +79,14 @@ export type ParkReason =
   | { readonly kind: 'gate-failed'; readonly command: string; readonly attempts: number }
   | { readonly kind: 'conflict'; readonly attempts: number }
   | { readonly kind: 'pull-request-closed'; readonly url: string }
+  /** Nobody may start with it there, or somebody has: `in_progress`, `deferred`. */
+  | { readonly kind: 'status-elsewhere'; readonly source: SourceKind; readonly status: string }
+  /** It waits for something there that is no item here. */
+  | { readonly kind: 'waits-elsewhere'; readonly source: SourceKind; readonly ids: readonly string[] }
+
+/** Parked as a mirror of its source: no person is needed here. */
+export const isParkedElsewhere = ({ parked }: Pick<Item, 'parked'>): boolean =>
+  parked?.kind === 'status-elsewhere' || parked?.kind === 'waits-elsewhere'
 
 export const maxTitleLength = 300
 export const maxBodyLength = 100_000
@@ -84,11 +112,15 @@ export type Item = {
   readonly updatedAt: number
 }
 
+export type ItemField = 'title' | 'body' | 'priority' | 'after'
+
 /** One entry of an item's history. */
 export type ItemChange =
   | { readonly kind: 'created' }
+  | { readonly kind: 'imported'; readonly from: SourceKind }
   | { readonly kind: 'recovered' }
-  | { readonly kind: 'edited'; readonly fields: readonly ('title' | 'body' | 'priority' | 'after')[] }
+  /** `from`: it was changed there. */
+  | { readonly kind: 'edited'; readonly fields: readonly ItemField[]; readonly from?: SourceKind }
   | { readonly kind: 'hooked'; readonly from: ItemState; readonly agent: string; readonly pool: string | undefined }
   /** Its agent no longer works on it. */
   | { readonly kind: 'unhooked'; readonly to: ItemState; readonly agent: string; readonly why: UnhookReason }

@@ -26,7 +26,7 @@ import {
 import type { IsolationContext, Provider } from '../context.ts'
 import { broughtTips, followRenames, presenceOf, providerOf } from '../provider-of.ts'
 import { claimWork } from '../resolve/links.ts'
-import { pullRequestText } from './texts.ts'
+import { pullRequestText, titleLine } from './texts.ts'
 
 export type PublishRequest = {
   /** Undefined: from the commits. */
@@ -239,7 +239,12 @@ const open = async (
   const own = issuesOf([environment.work, ...(await store.environments.aliases(environment.id))])
   const fixes = [...new Set([...own, ...more])]
   const text = pullRequestText({ work: environment.work, branch, fixes, messages: work.messages, checked })
-  const draft = { branch, base, title: secrets.redact(title ?? text.title), body: secrets.redact(text.body) }
+  const draft = {
+    branch,
+    base,
+    title: titleLine(secrets.redact(title ?? '')) || secrets.redact(text.title),
+    body: secrets.redact(text.body),
+  }
   return forge.openPullRequest(codebase, { ...draft, draft: !ready }, { signal })
 }
 

@@ -1,4 +1,5 @@
 import { capitalized } from '../../domain/text/words.ts'
+import { withoutInvisible } from '../../domain/text/visible.ts'
 import type { Work } from '../../domain/work.ts'
 
 export type PullRequestFacts = {
@@ -24,13 +25,25 @@ export const pullRequestText = (facts: PullRequestFacts): { readonly title: stri
     `## How it was checked\n\n${checked.length === 0 ? "The commits don't say." : listOf(checked)}`,
   ]
   const body = parts.filter((part) => part !== '').join('\n\n')
-  return { title: titleOf(facts, commits).slice(0, maxTitle), body: body.slice(0, maxBody) }
+  return { title: titleLine(titleOf(facts, commits)), body: body.slice(0, maxBody).toWellFormed() }
 }
+
+/** On one line, without hidden characters, and within GitHub's limit. */
+export const titleLine = (title: string): string =>
+  plainLines(title)
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+    .slice(0, maxTitle)
+    // Never half a character.
+    .replace(/[\uD800-\uDBFF]$/, '')
+
+/** What a reader can see, in lines: commits may come from anybody. */
+const plainLines = (text: string): string => withoutInvisible(text.replaceAll(/\r\n?|[\v\f\u0085\u2028\u2029]/g, '\n'))
 
 type Commit = { readonly subject: string; readonly body: string; readonly checked: readonly string[] }
 
 const parse = (message: string): Commit => {
-  const [subject = '', ...rest] = message.trim().split(/\r?\n/)
+  const [subject = '', ...rest] = plainLines(message).trim().split('\n')
   const checked = rest.flatMap((line) => checkLine.exec(line)?.[1]?.trim() ?? [])
   const body = rest.filter((line) => !checkLine.test(line) && !trailer.test(line)).join('\n')
   return { subject: subject.trim(), body: body.trim(), checked }
@@ -43,7 +56,8 @@ const trailer = /^(?:co-authored-by|signed-off-by|change-id):\s/i
 /** A task is named after what was asked for; the name of any other branch says less than its first commit. */
 const titleOf = ({ work, branch }: PullRequestFacts, commits: readonly Commit[]): string => {
   const [first, second] = commits
-  if (first !== undefined && (second === undefined || work.type !== 'task')) return first.subject
+  const hasSubject = first !== undefined && first.subject !== ''
+  if (hasSubject && (second === undefined || work.type !== 'task')) return first.subject
   return capitalized((work.type === 'task' ? work.id : branch).replaceAll(/[-_/]+/g, ' ').trim())
 }
 

@@ -3,11 +3,10 @@ import { setImmediate } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Clock } from '../../domain/clock.ts'
 import type { Logger } from '../../process/log.ts'
-import { createLastSeen } from '../catch-up.ts'
+import { createLastSeen, missedSince } from '../catch-up.ts'
 import type { PlatformMemory } from '../memory.ts'
 import type { GatewaySession } from './gateway.ts'
-import { MAX_MISSED_MS } from './missed-messages.ts'
-import { isLater, snowflakeAt } from './snowflake.ts'
+import { isLater, snowflakeAt, snowflakeTime } from './snowflake.ts'
 
 /** Our position, kept across restarts: the gateway's session, and the newest event that was passed on. */
 export type Checkpoint = {
@@ -44,7 +43,7 @@ export const createCheckpoint = (
   memory: Pick<PlatformMemory, 'get' | 'set'>,
   { token, clock, log }: { readonly token: string; readonly clock: Clock; readonly log: Logger },
 ): Checkpoint => {
-  const lastSeen = createLastSeen(memory, isLater)
+  const lastSeen = createLastSeen(memory, { isLater, msOf: snowflakeTime })
   const bot = createHash('sha256').update(token).digest('base64url').slice(0, 16)
   let newest = ''
   return {
@@ -63,8 +62,7 @@ export const createCheckpoint = (
     },
     since: async () => {
       const mark = await lastSeen.get(PLACE)
-      const oldest = snowflakeAt(clock() - MAX_MISSED_MS)
-      return mark === undefined || isLater(mark, oldest) ? mark : oldest
+      return mark === undefined ? undefined : snowflakeAt(missedSince(snowflakeTime(mark), clock(), MINUTE_MS))
     },
     save: async (resumable, settled) => {
       const mark = newest
@@ -72,10 +70,11 @@ export const createCheckpoint = (
       await setImmediate()
       await settled()
       await memory.set(KEY, JSON.stringify({ ...resumable, bot }))
-      await lastSeen.advance(PLACE, mark === '' ? snowflakeAt(clock() - MINUTE_MS) : mark)
+      if (mark !== '') await lastSeen.advanceLive(PLACE, mark)
+      else await lastSeen.advance(PLACE, snowflakeAt(clock() - MINUTE_MS))
     },
   }
 }
 
-/** Our clock may be ahead of Discord's. */
+/** Our clock may differ from Discord's. */
 const MINUTE_MS = 60_000

@@ -62,11 +62,31 @@ export const restOptions = (apiUrl: string | undefined, timeoutMs: number): Part
   // One immediate retry; after that the outbox retries, durably.
   retries: 1,
   timeout: timeoutMs,
-  rejectOnRateLimit: ({ retryAfter, timeToReset }) => Math.max(retryAfter, timeToReset) > MAX_PAUSE_MS,
+  offset: ADDED_MS,
+  // Without a usable time to wait, the SDK would ask again at once, and again.
+  rejectOnRateLimit: ({ retryAfter, timeToReset }) =>
+    !(retryAfter > ADDED_MS) || Math.max(retryAfter, timeToReset) > MAX_PAUSE_MS,
 })
 
-export const createDiscordApi = (token: string, options: Partial<RESTOptions>): DiscordApi => {
+/** The SDK adds this to each wait. */
+const ADDED_MS = 50
+
+/** A call may wait its turn, and be retried; after so many timeouts it has failed. */
+const MOST_TIMEOUTS = 3
+
+/** The SDK waits out any number of short pauses, one after the other, so each call has a limit of its own. */
+const boundedRest = (options: Partial<RESTOptions>): REST => {
   const rest = new REST(options)
+  const { timeout } = rest.options
+  const request = rest.request.bind(rest)
+  return Object.assign(rest, {
+    request: (given: Parameters<typeof request>[0]) =>
+      request({ ...given, signal: AbortSignal.timeout(timeout * MOST_TIMEOUTS) }),
+  })
+}
+
+export const createDiscordApi = (token: string, options: Partial<RESTOptions>): DiscordApi => {
+  const rest = boundedRest(options)
   // Set every time: the SDK drops the token at the first 401.
   const asBot = (): REST => rest.setToken(token)
   let self: string | undefined

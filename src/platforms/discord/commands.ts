@@ -23,15 +23,27 @@ export const applicationCommands = (rows: readonly CommandRow[]): RESTPostAPIApp
     const alone = own.find((row) => row.name === name)
     const type = ApplicationCommandType.ChatInput
     if (alone !== undefined) return { name, type, description: short(alone.summary), options: argumentsOf(alone) }
-    const options = own.map((row) => ({
-      name: row.name.slice(name.length + 1),
-      type: ApplicationCommandOptionType.Subcommand as const,
-      description: short(row.summary),
-      options: argumentsOf(row),
-    }))
+    const below = Map.groupBy(own, (row) => firstWord(row.name.slice(name.length + 1)))
+    const options = [...below].map(([word, rows]) => subcommand(`${name} ${word}`, word, rows))
     return { name, type, description: short(options.map((one) => one.name).join(', ')), options }
   })
 }
+
+/** `item import github`: `import` is a group of subcommands. */
+const subcommand = (path: string, name: string, own: readonly CommandRow[]) => {
+  const alone = own.find((row) => row.name === path)
+  if (alone !== undefined) return subcommandOf(alone, name)
+  const options = own.map((row) => subcommandOf(row, row.name.slice(path.length + 1)))
+  const description = short(options.map((one) => one.name).join(', '))
+  return { name, type: ApplicationCommandOptionType.SubcommandGroup as const, description, options }
+}
+
+const subcommandOf = (row: CommandRow, name: string) => ({
+  name,
+  type: ApplicationCommandOptionType.Subcommand as const,
+  description: short(row.summary),
+  options: argumentsOf(row),
+})
 
 /** An interaction as typed text: `/worktree remove issue-42 --force`; undefined: not a command. */
 export const commandText = (interaction: APIInteraction): string | undefined => {
@@ -45,7 +57,8 @@ export const commandText = (interaction: APIInteraction): string | undefined => 
 
 const wordsOf = (options: readonly APIApplicationCommandInteractionDataOption[]): string[] =>
   options.flatMap((option) =>
-    option.type === ApplicationCommandOptionType.Subcommand
+    option.type === ApplicationCommandOptionType.Subcommand ||
+    option.type === ApplicationCommandOptionType.SubcommandGroup
       ? [option.name, ...wordsOf(option.options ?? [])]
       : option.type === ApplicationCommandOptionType.String && option.name === ARGUMENTS
         ? [option.value.trim()]

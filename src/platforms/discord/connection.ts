@@ -1,5 +1,6 @@
 import type { APIInteraction, RESTOptions } from 'discord.js'
 import { chatCommands } from '../../commands/chat-table.ts'
+import { DeliveryError } from '../../conversations/outbox/delivery.ts'
 import { BoundedMap } from '../../domain/bounded-map.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { PlatformStatus } from '../platform.ts'
@@ -76,7 +77,8 @@ export const openConnection = (parts: ConnectionParts): Connection => {
       .catch((error: unknown) => {
         log.warn('missed messages could not be read yet', { error })
         note({ lastError: 'missed messages could not be read yet' })
-        if (gap === mine && isOpen) rereading = setTimeout(closeGap, parts.rereadMs).unref()
+        const askedMs = error instanceof DeliveryError ? (error.retryAfterMs ?? 0) : 0
+        if (gap === mine && isOpen) rereading = setTimeout(closeGap, Math.max(parts.rereadMs, askedMs)).unref()
       })
   }
   const save = async (): Promise<void> => {

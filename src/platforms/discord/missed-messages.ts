@@ -9,11 +9,11 @@ import { isLater } from './snowflake.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const MOST_CONVERSATIONS = 200
-const MOST_MESSAGES = 500
+/** For us, in one channel. */
+const MOST_MESSAGES = 200
+/** Most of a busy channel's messages aren't for us. */
+const MOST_READ = 10_000
 const PAGE = 100
-
-/** Older messages are ignored: nobody is waiting for an answer any more. */
-export const MAX_MISSED_MS = 3 * DAY_MS
 
 /** Threads and direct messages that were active lately, and the channels of those threads. */
 export const placesToRead = async (memory: PlatformMemory, now: number): Promise<readonly string[]> => {
@@ -29,7 +29,7 @@ export const readMissed = async (
   { api, log, channel: kindOf }: Pick<ReceiverParts, 'api' | 'log' | 'channel'>,
   channel: string,
   since: string,
-  handle: (message: CreatedMessage) => Promise<void>,
+  handle: (message: CreatedMessage) => Promise<boolean>,
 ): Promise<void> => {
   try {
     const guild = guildOf(await kindOf(channel))
@@ -44,9 +44,10 @@ export const readMissed = async (
       }
     }
     // One mark serves all channels, and moves once all are read: a message that is read twice is handled once.
-    const lastSeen = { get: async () => since, advance: async () => undefined }
+    const lastSeen = { get: async () => since, advance: async () => undefined, advanceLive: async () => undefined }
     const markOf = ({ id }: CreatedMessage): string => id
-    const { handled, complete } = await catchUp({ lastSeen, place: channel, read, markOf, handle, most: MOST_MESSAGES })
+    const limits = { most: MOST_MESSAGES, mostRead: MOST_READ }
+    const { handled, complete } = await catchUp({ lastSeen, place: channel, read, markOf, handle, ...limits })
     if (handled > 0) log.info('read messages that were missed', { channel, handled })
     if (!complete) log.warn('too many messages were missed; the rest is left unread', { channel, handled })
   } catch (error) {

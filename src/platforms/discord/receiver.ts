@@ -87,10 +87,11 @@ export const createReceiver = (parts: ReceiverParts): Receiver => {
     },
     catchUp: (channel, since, self) =>
       inOrder(channel, async () => {
-        const handle = async (message: CreatedMessage): Promise<void> => {
-          if (isForUs(message, self).ignored !== undefined) return
+        const handle = async (message: CreatedMessage): Promise<boolean> => {
+          if (isForUs(message, self).ignored !== undefined) return false
           const by = authorised(message.author.id)
           if (by !== undefined) await receiveMessage(parts, message, by, self)
+          return by !== undefined
         }
         await readMissed(parts, channel, since, handle)
       }),

@@ -13,3 +13,6 @@ export const snowflakeAt = (ms: number): string => {
   const since = BigInt(Math.floor(ms)) - EPOCH_MS
   return String(since > 0n ? since << 22n : 0n)
 }
+
+/** When it was made. */
+export const snowflakeTime = (id: string): number => Number((BigInt(id) >> 22n) + EPOCH_MS)

@@ -1,13 +1,13 @@
 /*
  * GitHub as the host of our repositories. In: a codebase, and what to ask or to open there. Out: what GitHub merged, a
- * pull request, a token for git. Only its own host ever gets that token.
+ * pull request, issues, a token for git. Only its own host ever gets that token.
  */
 import type { Forge } from '../../isolation/forge.ts'
 import type { PlatformParts } from '../descriptor.ts'
 import { createGitLogin, type InstallationToken } from './forge/git-login.ts'
 import { repositoryAt } from './host.ts'
 import type { Octokits } from './octokits.ts'
-import type { GithubSettings } from './settings.ts'
+import { type GithubSettings, hasCredentials } from './settings.ts'
 
 export type ForgeOptions = { readonly timeoutMs?: number }
 
@@ -21,6 +21,11 @@ export const createGithubForge = (
   const make = async (): Promise<Octokits> =>
     (await import('./octokits.ts')).createOctokits(settings, { ...parts, timeoutMs, paced: false })
   const octokits = (): Promise<Octokits> => (made ??= make())
+  const anonymous = !hasCredentials(settings)
+  const options = { ...parts, timeoutMs, paced: false }
+  const readers = async (): Promise<Pick<Octokits, 'of'>> =>
+    anonymous ? (await import('./octokits.ts')).createAnonymousOctokits(settings, options) : octokits()
+  const issueParts = { octokits: readers, apiUrl: settings.apiUrl, clock: parts.clock, anonymous }
   let merged: Promise<Forge['mergedPullRequests']> | undefined
   const loadMerged = async (): Promise<Forge['mergedPullRequests']> =>
     (await import('./forge/merged-pull-requests.ts')).createMergedPullRequests(octokits, settings, parts)
@@ -42,6 +47,12 @@ export const createGithubForge = (
     openPullRequest: async (...asked) => {
       const { openPullRequest } = await import('./forge/open-pull-request.ts')
       return openPullRequest({ octokits, apiUrl: settings.apiUrl, clock: parts.clock }, ...asked)
+    },
+    issues: async (...asked) => (await import('./forge/issues.ts')).findIssues(issueParts, ...asked),
+    issuesNumbered: async (...asked) => (await import('./forge/issues.ts')).issuesNumbered(issueParts, ...asked),
+    closeIssue: async (...asked) => {
+      const { closeIssue } = await import('./forge/close-issue.ts')
+      return closeIssue({ ...issueParts, octokits }, ...asked)
     },
     mergedPullRequests: async (...asked) => (await (merged ??= loadMerged()))(...asked),
   }

@@ -48,6 +48,16 @@ export const createOctokits = (settings: GithubSettings, options: OctokitOptions
   }
 }
 
+/** Without credentials: public repositories only, and 60 requests an hour for this machine's address. */
+export const createAnonymousOctokits = (
+  { apiUrl }: Pick<GithubSettings, 'apiUrl'>,
+  options: OctokitOptions,
+): Pick<Octokits, 'of'> => {
+  const Configured = Octokit.defaults(defaultsOf(apiUrl, options, withTimeout(options.timeoutMs)))
+  const octokit = new Configured()
+  return { of: async () => octokit }
+}
+
 /** No retries: the caller has its own. */
 export const noRetries = { retries: 0 } as const
 

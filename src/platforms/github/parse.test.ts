@@ -143,6 +143,23 @@ describe('a message', () => {
     })
   })
 
+  test('says which files are of others: those of a description that somebody else wrote', () => {
+    const file = (n: number): string => `https://github.com/user-attachments/files/${n}/a.log`
+    const fromOthers = (author: object): unknown[] => {
+      const body = `[a](${file(1)}) [b](${file(2)})`
+      const own = { ...comment, body: `@coppice see [a](${file(1)})` }
+      const parsed = parse('issue_comment', {
+        action: 'created',
+        issue: { ...issue, body, user: author },
+        comment: own,
+      })
+      if (parsed.kind !== 'message') throw new Error('no message')
+      return parsed.details.attachments?.map((one) => one.fromOthers) ?? []
+    }
+    expect(fromOthers({ id: 66, login: 'mallory', type: 'User' })).toEqual([undefined, true])
+    expect(fromOthers(comment.user)).toEqual([undefined, undefined])
+  })
+
   test('brings the address to clone from only where that is allowed', () => {
     const payload = { action: 'created', issue, comment }
     expect(parse('issue_comment', payload)).not.toHaveProperty('details.cloneUrl')

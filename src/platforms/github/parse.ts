@@ -177,7 +177,11 @@ const parseRemark = (
   const request = textForBot(body, bot)
   if (request === undefined) return ignored('the bot is not mentioned')
   const conversationId = conversationIdOf(repository.full_name, thread.number)
-  const description = { body: thread.body ?? '', messageId: messageIdOf('opened', thread.id) }
+  const description = {
+    body: thread.body ?? '',
+    messageId: messageIdOf('opened', thread.id),
+    isOthers: thread.user?.id !== author.id,
+  }
   const attachments = attachmentsIn(remark.opening === true ? [remark] : [remark, description], conversationId, webUrl)
   return {
     kind: 'message',

@@ -341,6 +341,25 @@ test.each([
   expect(one.said.flatMap(({ buttons }) => buttons)).toEqual([])
 })
 
+test.each([
+  ['what it wrote', 'Half', ['Half\n\n…', 'stopped!']],
+  ['nothing', '', ['stopped!']],
+])(
+  'a run ends without an answer and wrote %s: no preview stays if the service asks to wait',
+  async (_what, text, wanted) => {
+    const one = service()
+    one.replies.preview('a/1', progressOf(text))
+    await vi.advanceTimersByTimeAsync(20)
+    one.replies.preview('a/1', undefined)
+    one.faults.edit = [{ waitMs: 5_000 }]
+    await expect(one.replies.send(notice('a/1', 'stopped'))).rejects.toMatchObject({ retryAfterMs: 5_000 })
+    await vi.advanceTimersByTimeAsync(5_000)
+    await one.replies.send(notice('a/1', 'stopped'))
+    expect(bodies(one)).toEqual(wanted)
+    expect(one.said.flatMap(({ buttons }) => buttons)).toEqual([])
+  },
+)
+
 test('where nothing can be deleted, an obsolete preview loses its time and its button', async () => {
   const one = service({ delete: undefined } as unknown as Partial<ReplyPort<string, number>>)
   one.replies.preview('a/1', progressOf('Half'))

@@ -65,17 +65,17 @@ export const createPreviews = <Place, Id>(
   const finish = async (conversation: Conversation<Place, Id>, id: Id, progress: Progress): Promise<void> => {
     const body = port.render(unfinishedMarkdown(progress, previews.limit))
     const mark = { kind: 'reply', id: `unfinished-${progress.startedAt}` } as const
-    await attempt(conversation, 'edit', () => port.edit(conversation.place, id, body, mark, [])).catch(
-      (error: unknown) => log.debug('a preview could not be finished', { error }),
-    )
+    await attempt(conversation, 'edit', () => port.edit(conversation.place, id, body, mark, []))
   }
 
   const discard = async (
     conversation: Conversation<Place, Id>,
     { id, progress }: Pick<ShownPreview<Id>, 'id' | 'progress'>,
   ): Promise<void> => {
-    if (port.delete === undefined && progress !== undefined) await finish(conversation, id, progress)
-    else await remove(conversation, id)
+    if (port.delete !== undefined || progress === undefined) return remove(conversation, id)
+    await finish(conversation, id, progress).catch((error: unknown) =>
+      log.debug('a preview could not be finished', { error }),
+    )
   }
 
   const showInTurn = async (conversation: Conversation<Place, Id>, isNews: boolean): Promise<void> => {
@@ -136,11 +136,17 @@ export const createPreviews = <Place, Id>(
     },
     keepUnfinished: async (conversation) => {
       const { shown, ended } = conversation
+      const isEmpty = shown !== undefined && ended?.text.trim() === ''
+      if (isEmpty) return false
+      if (shown !== undefined && ended !== undefined) {
+        await finish(conversation, shown.id, ended).catch((error: unknown) => {
+          // Tried again with the reply, or it would look as if the run went on.
+          if (isUnreachable(error)) throw error
+          log.debug('a preview could not be finished', { error })
+        })
+        conversation.shown = undefined
+      }
       conversation.ended = undefined
-      if (shown === undefined || ended === undefined) return true
-      if (ended.text.trim() === '') return false
-      conversation.shown = undefined
-      await finish(conversation, shown.id, ended)
       return true
     },
     onOvertaken: async (conversation, how) => {
@@ -151,6 +157,8 @@ export const createPreviews = <Place, Id>(
     },
   }
 }
+
+const isUnreachable = (error: unknown): boolean => error instanceof DeliveryError && error.kind === 'unreachable'
 
 /** An earlier process's preview may belong to this run, which was restarted. */
 const isOfRun = (one: Progress | undefined, other: Progress): boolean =>

@@ -156,6 +156,24 @@ test('while the service asks a unit to wait, none of its previews are tried, and
 
 const tooMany = () => Promise.reject(new DeliveryError('unreachable', 'slower', { retryAfterMs: 30_000 }))
 
+test('a clock that is set back ends a pause, and delays no preview', async () => {
+  const { port, calls } = pacedService()
+  let refusals = 0
+  const unit = (place: string): RateLimit => ({ name: place.slice(0, 1), everyMs: 100 })
+  let setBackMs = 0
+  const limited = createReplies(
+    { ...port, rateLimitOf: unit, post: (...call) => (refusals++ === 0 ? tooMany() : port.post(...call)) },
+    { clock: () => Date.now() - setBackMs, log },
+  )
+  await expect(limited.send(answer('a1'))).rejects.toMatchObject({ retryAfterMs: 30_000 })
+  limited.preview('a2', progressOf('one'))
+  setBackMs = 600_000
+  await vi.advanceTimersByTimeAsync(11_000)
+  expect(calls.map(({ place }) => place)).toEqual(['a2'])
+  await limited.send(answer('a1'))
+  limited.stopPreviews()
+})
+
 test('no timer is left once nothing runs', async () => {
   const { replies } = pacedService()
   replies.preview('a1', progressOf('one'))

@@ -15,19 +15,28 @@ export type RateLimits = {
   whenFree(from: number, limitOf: () => RateLimit, show: () => void): () => void
 }
 
-type Waiting = { readonly from: number; readonly limitOf: () => RateLimit; readonly show: () => void }
+type Wait = { readonly since: number; readonly until: number }
+
+type Waiting = Wait & { readonly limitOf: () => RateLimit; readonly show: () => void }
+
+/** When it is over. At once if the clock was set back meanwhile: nobody knows how much of it has passed. */
+const endOf = ({ since, until }: Wait, now: number): number => (now < since ? now : until)
 
 export const createRateLimits = (clock: Clock): RateLimits => {
-  const pausedUntil = new Map<string, number>()
+  const pauses = new Map<string, Wait>()
   const usedAt = new Map<string, number>()
   const inFlight = new Map<string, number>()
   const waiting = new Set<Waiting>()
   let timer: NodeJS.Timeout | undefined
 
   const freeAt = ({ name, everyMs, within }: Pace, now: number): number => {
-    // A clock that was set back must not stop previews.
-    const used = Math.min(usedAt.get(name) ?? -Infinity, now) + everyMs
-    return Math.max(used, pausedUntil.get(name) ?? 0, within === undefined ? 0 : freeAt(within, now))
+    const since = usedAt.get(name)
+    const pause = pauses.get(name)
+    return Math.max(
+      since === undefined ? 0 : endOf({ since, until: since + everyMs }, now),
+      pause === undefined ? 0 : endOf(pause, now),
+      within === undefined ? 0 : freeAt(within, now),
+    )
   }
   const use = ({ name, within }: Pace, now: number): void => {
     // Moved to the end: the first is the one used longest ago.
@@ -41,7 +50,7 @@ export const createRateLimits = (clock: Clock): RateLimits => {
     const now = clock()
     for (const one of waiting) {
       const limit = one.limitOf()
-      if (Math.max(one.from, freeAt(limit, now)) > now) continue
+      if (Math.max(endOf(one, now), freeAt(limit, now)) > now) continue
       waiting.delete(one)
       use(limit, now)
       one.show()
@@ -55,24 +64,25 @@ export const createRateLimits = (clock: Clock): RateLimits => {
     if (waiting.size === 0) return
     const now = clock()
     let next = Infinity
-    for (const { from, limitOf } of waiting) next = Math.min(next, Math.max(from, freeAt(limitOf(), now)))
+    for (const one of waiting) next = Math.min(next, Math.max(endOf(one, now), freeAt(one.limitOf(), now)))
     timer = setTimeout(showDue, Math.min(Math.max(1, next - now), LONGEST_SLEEP_MS)).unref()
   }
 
   return {
     assertOpen: ({ name }) => {
-      const until = pausedUntil.get(name)
-      if (until === undefined) return
-      const left = until - clock()
+      const pause = pauses.get(name)
+      if (pause === undefined) return
+      const now = clock()
+      const left = endOf(pause, now) - now
       if (left > 0) {
         throw new DeliveryError('unreachable', 'the service has asked us to wait', { retryAfterMs: left })
       }
-      pausedUntil.delete(name)
+      pauses.delete(name)
     },
     pause: ({ name }, ms) => {
       const now = clock()
-      for (const [other, until] of pausedUntil) if (until <= now) pausedUntil.delete(other)
-      pausedUntil.set(name, Math.max(pausedUntil.get(name) ?? 0, now + ms))
+      for (const [other, pause] of pauses) if (endOf(pause, now) <= now) pauses.delete(other)
+      pauses.set(name, { since: now, until: Math.max(pauses.get(name)?.until ?? 0, now + ms) })
     },
     // Services limit reading separately.
     count: (limit, call) => {
@@ -92,7 +102,7 @@ export const createRateLimits = (clock: Clock): RateLimits => {
       }
     },
     whenFree: (from, limitOf, show) => {
-      const one: Waiting = { from, limitOf, show }
+      const one: Waiting = { since: clock(), until: from, limitOf, show }
       waiting.add(one)
       arm()
       return () => {

@@ -1,11 +1,12 @@
 import type { Clock } from '../../domain/clock.ts'
 import { backoff } from '../../domain/backoff.ts'
 import type { Logger } from '../../process/log.ts'
-import { createLastSeen } from '../catch-up.ts'
+import { createLastSeen, MAX_MISSED_MS, missedSince } from '../catch-up.ts'
 import type { PlatformMemory } from '../memory.ts'
 import { isRefusal, refusalOf, type SlackClient } from './client.ts'
 import { createHistory, type Pause } from './history.ts'
-import { type Parsed, parseMessage, type SlackSelf, threadOf } from './message/parse.ts'
+import type { Incoming } from './incoming.ts'
+import { parseMessage, type SlackSelf, threadOf } from './message/parse.ts'
 import { type Fields, isTimestamp } from './message/record.ts'
 
 export type CatchUpParts = {
@@ -14,25 +15,24 @@ export type CatchUpParts = {
   readonly clock: Clock
   readonly log: Logger
   readonly pause: Pause
-  /** The function that handles live messages; it recognises duplicates. */
-  readonly handle: (parsed: Parsed, self: SlackSelf) => Promise<void>
+  /** The function that handles live messages. */
+  readonly handle: Incoming
 }
 
 export type CatchUp = {
-  /** Reads the messages that were missed. Retries until it succeeds; never runs twice at once. */
+  /** Reads the messages that were missed. Retries until it succeeds; never runs twice at once, but again if asked. */
   run(self: SlackSelf, signal: AbortSignal): Promise<void>
   /** A live message was accepted. */
   onAccepted(ts: string): Promise<void>
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** Older messages are ignored: nobody is waiting for an answer any more. */
-const MAX_AGE_MS = 3 * DAY_MS
 /** Slack's own retries go on for five minutes, so an earlier message may arrive after a later one. */
-const OVERLAP_SECONDS = 600
+const OVERLAP_MS = 600_000
 const MAX_THREAD_AGE_MS = 30 * DAY_MS
 const MAX_CHANNELS = 200
 const MAX_THREADS = 100
+/** Of people who are allowed, and without those that are known. */
 const MAX_MESSAGES = 200
 
 const FIRST_PAUSE_MS = 30_000
@@ -44,21 +44,25 @@ const PLACE = 'workspace'
 /** Slack retries an event for five minutes and then forgets it, so after a longer outage we have to ask. */
 export const createCatchUp = (parts: CatchUpParts): CatchUp => {
   const { client, memory, clock, log, pause, handle } = parts
-  const lastSeen = createLastSeen(memory, (mark, than) => Number(mark) > Number(than))
+  const lastSeen = createLastSeen(memory, {
+    isLater: (mark, than) => Number(mark) > Number(than),
+    msOf: (mark) => Number(mark) * 1000,
+  })
   let running: Promise<void> | undefined
+  /** The connection was lost again: what it missed may be where was already looked. */
+  let again = false
 
   const attempt = async (self: SlackSelf, signal: AbortSignal): Promise<void> => {
     const startedAt = clock()
     const since = await lastSeen.get(PLACE)
-    if (since !== undefined) await readSince(Number(since), startedAt, self, signal)
+    if (since !== undefined) await readSince(Number(since) * 1000, startedAt, self, signal)
     signal.throwIfAborted()
     await lastSeen.advance(PLACE, timestampOf(startedAt))
   }
 
   const readSince = async (since: number, startedAt: number, self: SlackSelf, signal: AbortSignal): Promise<void> => {
-    const limit = (startedAt - MAX_AGE_MS) / 1000
-    const oldest = Math.max(since - OVERLAP_SECONDS, limit).toFixed(6)
-    const cut = new Set<string>(since < limit ? ['older than three days'] : [])
+    const oldest = timestampOf(missedSince(since, startedAt, OVERLAP_MS))
+    const cut = new Set<string>(startedAt - since > MAX_MISSED_MS ? ['older than three days'] : [])
     const history = createHistory({ client, pause, signal, onCut: (what) => cut.add(what) })
     let handled = 0
     const handleAll = async (channel: string, messages: readonly Fields[]): Promise<void> => {
@@ -67,8 +71,7 @@ export const createCatchUp = (parts: CatchUpParts): CatchUp => {
         if ('ignored' in parsed) continue
         if (handled === MAX_MESSAGES) return void cut.add('too many messages')
         signal.throwIfAborted()
-        await handle(parsed, self)
-        handled += 1
+        if (await handle(parsed, self)) handled += 1
       }
     }
 
@@ -124,7 +127,11 @@ export const createCatchUp = (parts: CatchUpParts): CatchUp => {
   const untilDone = async (self: SlackSelf, signal: AbortSignal): Promise<void> => {
     for (let failures = 1; !signal.aborted; failures++) {
       try {
-        return await attempt(self, signal)
+        do {
+          again = false
+          await attempt(self, signal)
+        } while (again)
+        return
       } catch (error) {
         if (signal.aborted) return
         log.warn('catching up with Slack failed; it will be tried again', { error })
@@ -134,13 +141,15 @@ export const createCatchUp = (parts: CatchUpParts): CatchUp => {
   }
 
   return {
-    run: (self, signal) =>
-      (running ??= untilDone(self, signal).finally(() => {
+    run: (self, signal) => {
+      again = running !== undefined
+      return (running ??= untilDone(self, signal).finally(() => {
         running = undefined
-      })),
+      }))
+    },
     // While something older is still missing, the mark stays where it is.
     onAccepted: async (ts) => {
-      if (running === undefined) await lastSeen.advance(PLACE, ts)
+      if (running === undefined) await lastSeen.advanceLive(PLACE, ts)
     },
   }
 }

@@ -1,5 +1,5 @@
 import { webApi } from '@slack/bolt'
-import type { SlackClient } from './client.ts'
+import { type SlackClient, toDeliveryError } from './client.ts'
 import { type Fields, isId, listOf } from './message/record.ts'
 import type { Thread } from './thread.ts'
 
@@ -39,7 +39,7 @@ export const createHistory = ({ client, pause, signal, onCut }: HistoryParts): H
         return await work()
       } catch (error) {
         if (!(error instanceof webApi.WebAPIRateLimitedError) || waits === MAX_WAITS) throw error
-        await pause(error.retryAfter * 1000, signal)
+        await pause(toDeliveryError(error).retryAfterMs ?? 0, signal)
       }
     }
   }
@@ -81,7 +81,7 @@ export const createHistory = ({ client, pause, signal, onCut }: HistoryParts): H
         })
         return pageOf(answer, answer.messages)
       }, 'too many messages in a channel')
-      return found.toReversed()
+      return oldestFirst(found)
     },
     replies: async ({ channel, threadTs }, oldest) => {
       const found = await pages(async (cursor) => {
@@ -95,10 +95,14 @@ export const createHistory = ({ client, pause, signal, onCut }: HistoryParts): H
         return pageOf(answer, answer.messages)
       }, 'too many messages in a thread')
       // Slack adds the thread's first message, however old it is.
-      return found.filter(({ ts }) => ts !== threadTs && Number(ts) > Number(oldest))
+      return oldestFirst(found.filter(({ ts }) => ts !== threadTs && Number(ts) > Number(oldest)))
     },
   }
 }
+
+/** Which messages the first page has depends on the method and on what it is asked. */
+const oldestFirst = (messages: readonly Fields[]): Fields[] =>
+  messages.toSorted((one, other) => Number(one['ts']) - Number(other['ts']))
 
 type Page = { readonly items: readonly Fields[]; readonly next: string | undefined }
 

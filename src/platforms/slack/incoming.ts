@@ -35,14 +35,15 @@ export type IncomingParts = {
 
 export type InConversation = UserMessage<ChatAddress> & { readonly conversationId: string }
 
-export type Incoming = (parsed: Parsed, self: SlackSelf) => Promise<void>
+/** Resolves to whether it is a new message, from somebody who is allowed. */
+export type Incoming = (parsed: Parsed, self: SlackSelf) => Promise<boolean>
 
 /** Makes a message durable: checks that its author is allowed, and adds the context. */
 export const createIncoming = (parts: IncomingParts): Incoming => {
   const { allowedUsers, log, latestThread, accept, onAccepted, onStranger } = parts
   const turns = new Map<string, Promise<unknown>>()
 
-  const receive = async (message: SlackMessage, by: Authorised, self: SlackSelf): Promise<void> => {
+  const receive = async (message: SlackMessage, by: Authorised, self: SlackSelf): Promise<boolean> => {
     const { channel, ts, threadTs, deliveryId } = message
     const earlier = await earlierThread(message, latestThread)
     const conversationId = earlier ?? conversationIdOf(message)
@@ -62,15 +63,16 @@ export const createIncoming = (parts: IncomingParts): Incoming => {
       ...(attachments.length > 0 && { attachments }),
     }
     const accepted = await accept({ conversationId, deliveryId, kind: 'message', text, details }, by)
-    if (accepted.outcome === 'too-old') return
+    if (accepted.outcome === 'too-old') return false
     const place = earlier === undefined ? { channel, threadTs } : threadOf(earlier)
     await onAccepted(message, accepted, { conversationId, isNew, ...(place !== undefined && { place }) })
+    return accepted.outcome === 'accepted'
   }
 
   return async (parsed, self) => {
     if ('ignored' in parsed) {
       log.debug('ignored a Slack event', { why: parsed.ignored })
-      return
+      return false
     }
     const { message } = parsed
     const userId = authorOf(message)
@@ -78,7 +80,7 @@ export const createIncoming = (parts: IncomingParts): Incoming => {
     if (by === undefined) {
       log.warn('ignored a message: its author is not an allowed user', { userId })
       onStranger(message)
-      return
+      return false
     }
     // In order of arrival: reading the context takes longer for some messages.
     const id = conversationIdOf(message)
@@ -86,7 +88,7 @@ export const createIncoming = (parts: IncomingParts): Incoming => {
     const settled = mine.catch(() => undefined)
     turns.set(id, settled)
     try {
-      await mine
+      return await mine
     } finally {
       if (turns.get(id) === settled) turns.delete(id)
     }

@@ -64,7 +64,9 @@ export const createSlackPlatform = async (
     const since = state === status.state ? status.since : clock()
     status = { ...status, state, since, lastError: problem ?? status.lastError }
     if (state !== 'connected' || self === undefined || lostAt === undefined) return
-    if (clock() - lostAt > GAP_MS) catchingUp = catchUp.run(self, stopping.signal)
+    const awayMs = clock() - lostAt
+    // Less than nothing: the clock was set back, and how long it took isn't known.
+    if (awayMs > GAP_MS || awayMs < 0) catchingUp = catchUp.run(self, stopping.signal)
     lostAt = undefined
   }
   const accept: PlatformInbox['accept'] = async (message, by) => {
@@ -130,7 +132,7 @@ export const createSlackPlatform = async (
       botToken,
       options,
       log,
-      onMessage: (body) => incoming(parseEvent(body, us), us),
+      onMessage: async (body) => void (await incoming(parseEvent(body, us), us)),
     })
     if (socket === undefined) return become('connected')
     await socket.start().catch((error: unknown) => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { chatCommands } from '../../commands/chat-table.ts'
 import { menuCommands } from './commands.ts'
 
-test('every command of the chat is in the menu, as Telegram takes it', () => {
+test("the menu has every chat command, within Telegram's limits", () => {
   const menu = menuCommands(chatCommands)
   expect(menu.map(({ command }) => command)).toEqual(expect.arrayContaining(['help', 'status', 'worktree']))
   expect(new Set(menu.map(({ command }) => command)).size).toBe(menu.length)

@@ -19,6 +19,7 @@ let held: HeldMessages
 
 const start = async (): Promise<HeldMessages> => {
   const made = createHeldMessages({
+    self,
     memory,
     log,
     waitMs: WAIT,
@@ -53,7 +54,7 @@ const part = (id: number, more: Partial<TelegramMessage> = {}): TelegramMessage 
 const texts = (): (string | undefined)[] => handed.map((parts) => joined(parts)?.text)
 const passed = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
 
-test('a text that the client split is one message', async () => {
+test('joins a text that the client split', async () => {
   // Telegram Desktop cuts at the best place in the second half of 4,096 characters, and Telegram trims the parts.
   const parts = ['a'.repeat(4_096), `b ${'b'.repeat(2_100)}.`, 'the end']
   for (const [at, text] of parts.entries()) expect(await held.take(part(at + 1, { text }), true)).toBe(true)
@@ -63,28 +64,28 @@ test('a text that the client split is one message', async () => {
   expect(texts()).toEqual([`${parts[0]}${parts[1]}\nthe end`])
 })
 
-test('an ordinary message waits for nothing', async () => {
+test("doesn't hold an ordinary message", async () => {
   expect(await held.take(part(1, { text: 'fix the login' }), true)).toBe(false)
 })
 
 test.each<[string, Partial<TelegramMessage>]>([
-  ['somebody else', { from: { ...ada, id: 8 } }],
-  ['another topic', { is_topic_message: true, message_thread_id: 5 }],
-  ['later', { date: 110 }],
-  ['after another message', { message_id: 9 }],
-])('what is written by or in %s is a message of its own, and comes after it', async (_who, more) => {
+  ['from somebody else', { from: { ...ada, id: 8 } }],
+  ['in another topic', { is_topic_message: true, message_thread_id: 5 }],
+  ['written later', { date: 110 }],
+  ["that doesn't follow directly", { message_id: 9 }],
+])("a message %s isn't joined, and is handled after the held one", async (_who, more) => {
   await held.take(part(1), true)
   expect(await held.take(part(2, { text: 'fix it', ...more }), true)).toBe(false)
   expect(handed).toHaveLength(1)
 })
 
-test('only what is for us begins one, and then its rest needs no mention', async () => {
+test('only a message for us is held, and its other parts need no mention', async () => {
   expect(await held.take(part(1), false)).toBe(false)
   expect(await held.take(part(2), true)).toBe(true)
   expect(await held.take(part(3, { text: 'the rest' }), false)).toBe(true)
 })
 
-test('an album is one message with all its pictures, whichever has the words', async () => {
+test('an album is one message with all its pictures, whichever has the caption', async () => {
   const picture = (id: number, caption?: string): TelegramMessage => {
     const { text: _text, ...bare } = part(id)
     const photo = [{ file_id: `p${id}`, width: 1, height: 1 }]
@@ -97,7 +98,7 @@ test('an album is one message with all its pictures, whichever has the words', a
   const whole = joined(parts)
   expect(whole === undefined ? undefined : parseMessage(whole, self, parts)).toMatchObject({
     message: {
-      deliveryId: '7:1',
+      deliveryId: '99:7:1',
       text: 'fix both',
       details: { attachments: [{ reference: 'p1' }, { reference: 'p2' }, { reference: 'p3' }] },
     },
@@ -105,7 +106,7 @@ test('an album is one message with all its pictures, whichever has the words', a
   expect(handed).toHaveLength(2)
 })
 
-test('a crash in between loses nothing, and parts that are delivered again are not doubled', async () => {
+test("a crash while parts are held loses nothing, and redelivered parts aren't handled twice", async () => {
   const one = part(1, { text: `1${'x'.repeat(4_095)}` })
   await held.take(one, true)
   // As if killed: its timers are gone, and nothing was handed over.
@@ -120,7 +121,7 @@ test('a crash in between loses nothing, and parts that are delivered again are n
   expect(handed).toHaveLength(1)
 })
 
-test('what cannot be handed over is tried again, also by the next process', async () => {
+test("retries a message that couldn't be handled, also after a restart", async () => {
   accepts = false
   await held.take(part(1), true)
   await passed(WAIT)
@@ -134,7 +135,7 @@ test('what cannot be handed over is tried again, also by the next process', asyn
   expect(handed).toHaveLength(1)
 })
 
-test('what cannot be stored is not held: Telegram sends it again', async () => {
+test("doesn't hold a message that couldn't be stored: Telegram resends it", async () => {
   let isFull = true
   const whole = memory
   memory = {
@@ -149,7 +150,7 @@ test('what cannot be stored is not held: Telegram sends it again', async () => {
   expect(handed).toHaveLength(1)
 })
 
-test('a stop hands over what waits', async () => {
+test('stopping handles the held messages', async () => {
   await held.take(part(1), true)
   await held.stop()
   expect(handed).toHaveLength(1)

@@ -2,7 +2,7 @@ import { backoff } from '../../domain/backoff.ts'
 import type { Logger } from '../../process/log.ts'
 import type { PlatformMemory } from '../memory.ts'
 import { continues, mayContinue, writerOf } from './join.ts'
-import { deliveryIdOf } from './parse.ts'
+import { deliveryIdOf, type TelegramSelf } from './parse.ts'
 import { messagesPayload, type TelegramMessage } from './payload.ts'
 
 /** Messages that wait a moment for their remaining parts. They are stored, so a crash in between loses nothing. */
@@ -21,6 +21,7 @@ export type HeldMessages = {
 export type HeldParts = {
   readonly memory: Pick<PlatformMemory, 'get' | 'set'>
   readonly log: Logger
+  readonly self: Pick<TelegramSelf, 'id'>
   /** How long to wait for the next part. */
   readonly waitMs: number
   /** Resolves once the message is durable or ignored. */
@@ -32,7 +33,8 @@ const LONGEST_RETRY_MS = 30_000
 
 type Held = { readonly parts: TelegramMessage[]; timer?: NodeJS.Timeout; failures: number }
 
-export const createHeldMessages = ({ memory, log, waitMs, handOver }: HeldParts): HeldMessages => {
+export const createHeldMessages = ({ memory, log, self, waitMs, handOver }: HeldParts): HeldMessages => {
+  const joinedKey = (message: TelegramMessage): string => `joined:${deliveryIdOf(message, self)}`
   const held = new Map<string, Held>()
   let turn: Promise<unknown> = Promise.resolve()
   /** One at a time: a webhook may bring two parts at once. */
@@ -114,8 +116,6 @@ export const createHeldMessages = ({ memory, log, waitMs, handOver }: HeldParts)
     },
   }
 }
-
-const joinedKey = (message: TelegramMessage): string => `joined:${deliveryIdOf(message)}`
 
 const storedParts = (text: string | undefined): TelegramMessage[][] => {
   if (text === undefined) return []

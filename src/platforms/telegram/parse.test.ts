@@ -40,12 +40,12 @@ const mentioning = (text: string, more: readonly Record<string, unknown>[] = [])
   ],
 })
 
-test('in a private chat every text is for us, and the chat is one conversation', () => {
+test('accepts every text in a private chat, which is one conversation', () => {
   expect(parse({ text: 'fix the login' })).toEqual({
     userId: '7',
     message: {
       conversationId: '7',
-      deliveryId: '7:3',
+      deliveryId: '99:7:3',
       writtenAt: 1_000,
       kind: 'message',
       text: 'fix the login',
@@ -55,7 +55,7 @@ test('in a private chat every text is for us, and the chat is one conversation',
 })
 
 describe('in a group', () => {
-  test('a mention is for us, without the call itself', () => {
+  test('accepts a mention, and removes it from the text', () => {
     expect(order({ chat: group, ...mentioning('@coppice_bot, fix the login') })).toMatchObject({
       conversationId: '-1001',
       text: 'fix the login',
@@ -64,20 +64,20 @@ describe('in a group', () => {
     expect(order({ chat: group, ...mentioning('@coppice_bot /status') }).text).toBe('/status')
   })
 
-  test('a command with our name is for us', () => {
+  test('accepts a command with our name', () => {
     expect(order({ chat: group, text: '/status@coppice_bot' }).text).toBe('/status')
     expect(order({ chat: group, text: '/worktree@Coppice_Bot list' }).text).toBe('/worktree list')
     expect(order({ chat: group, text: '/fix-issue@coppice_bot 42' }).text).toBe('/fix-issue 42')
   })
 
   // Telegram Desktop, WrapCommandInChat: the name is left out where we are the only bot.
-  test('a command from our menu is for us, also without our name', () => {
+  test('accepts a command from our menu without our name', () => {
     expect(order({ chat: group, text: '/status' }).text).toBe('/status')
     expect(order({ chat: group, text: '/worktree list' }).text).toBe('/worktree list')
     expect(order({ chat: group, text: '/status', reply_to_message: { from: ada, text: 'x' } }).text).toBe('/status')
   })
 
-  test('an answer to us is for us', () => {
+  test('accepts a reply to our message', () => {
     const message = { chat: group, text: 'and now?', reply_to_message: { from: own, text: 'Done.' } }
     expect(order(message)).toMatchObject({
       text: 'and now?',
@@ -86,27 +86,27 @@ describe('in a group', () => {
   })
 
   test.each<[string, Record<string, unknown>]>([
-    ['what people say to each other', { text: 'fix the login' }],
+    ['a message without a mention', { text: 'fix the login' }],
     ["a command that isn't in our menu", { text: '/deploy now' }],
-    ['a path', { text: '/status/page' }],
+    ['a path that begins with a command', { text: '/status/page' }],
     ['a command from our menu that replies to another bot', { text: '/status', reply_to_message: { from: other } }],
     ['a command from our menu for another bot', { text: '/status@other_bot' }],
     ['a command for another bot', { text: '/status@other_bot', reply_to_message: { from: own, text: 'Done.' } }],
-    ['another name that begins like ours', mentioning('@coppice_bot2 fix it')],
-    ['our name in code, where Telegram marks none', { text: '@coppice_bot fix it', entities: [] }],
+    ['a name that begins with ours', mentioning('@coppice_bot2 fix it')],
+    ["our name in code, which Telegram doesn't mark as a mention", { text: '@coppice_bot fix it', entities: [] }],
     [
-      'our name in a quotation',
+      'our name in a quote',
       mentioning('@coppice_bot fix it\nhe said', [{ type: 'blockquote', offset: 0, length: 19 }]),
     ],
     [
-      'a message in a topic that we have made',
+      'a message in a topic that we created',
       { text: 'x', reply_to_message: { from: own, forum_topic_created: { name: 'T' } } },
     ],
-  ])('%s is not', (_name, message) => {
+  ])('ignores %s', (_name, message) => {
     expect(parse({ chat: group, ...message })).toHaveProperty('ignored')
   })
 
-  test('a topic is a conversation of its own, with the chat as its channel', () => {
+  test('a topic is its own conversation, and the chat is its channel', () => {
     const message = { chat: group, is_topic_message: true, message_thread_id: 17, ...mentioning('@coppice_bot x') }
     expect(order(message)).toMatchObject({ conversationId: '-1001:17', details: { channelId: '-1001' } })
     // A thread of answers in a group without topics has a number too.
@@ -115,15 +115,15 @@ describe('in a group', () => {
 })
 
 test.each<[string, Record<string, unknown>]>([
-  ['a bot', { from: { ...ada, is_bot: true } }],
-  ['a bot through somebody', { via_bot: own }],
-  ['a channel', { sender_chat: { id: -1002, type: 'channel' } }],
-  ['nobody', { from: undefined }],
-])('what %s says is no order', (_name, message) => {
+  ['from a bot', { from: { ...ada, is_bot: true } }],
+  ['sent via a bot', { via_bot: own }],
+  ['on behalf of a channel', { sender_chat: { id: -1002, type: 'channel' } }],
+  ['without an author', { from: undefined }],
+])('ignores a message %s', (_name, message) => {
   expect(parse({ text: 'fix the login', ...message })).toHaveProperty('ignored')
 })
 
-test('edited and forwarded messages are no orders', () => {
+test('ignores edited and forwarded messages', () => {
   expect(parse({ text: 'fix it', edit_date: 2 })).toHaveProperty('ignored')
   expect(parse({ text: 'fix it', forward_origin: { type: 'user' } })).toHaveProperty('ignored')
   const edited = {
@@ -133,7 +133,7 @@ test('edited and forwarded messages are no orders', () => {
   expect(parseUpdate(edited)).toEqual({ ignored: 'not a new message' })
 })
 
-test('what is answered to is data', () => {
+test('the message that is replied to is data', () => {
   const message = {
     text: 'fix this',
     reply_to_message: { from: { ...ada, first_name: 'Eve\n' }, text: 'It is\nbroken' },
@@ -145,14 +145,14 @@ test('what is answered to is data', () => {
   expect(order(quoting).details.context).toMatch(/:\n> broken$/)
 })
 
-test('the words below a picture count, and what nobody sees does not', () => {
+test('accepts a caption, and removes invisible characters', () => {
   expect(order({ caption: 'look at this' }).text).toBe('look at this')
   expect(order({ text: 'fix\u200B the\u202E login' }).text).toBe('fix the login')
   expect(parse({ text: '\u200B' })).toEqual({ ignored: 'without text' })
   expect(parse({ sticker: {} })).toEqual({ ignored: 'without text' })
 })
 
-test('pictures in their largest size and documents come along, also without words', () => {
+test('attaches documents and pictures in their largest size, with or without text', () => {
   const photo = [
     { file_id: 'small', width: 90, height: 60, file_size: 1_000 },
     { file_id: 'large', width: 1280, height: 853, file_size: 90_000 },
@@ -171,31 +171,38 @@ test('pictures in their largest size and documents come along, also without word
   })
 })
 
-test('a press is what its button says, where the button is', () => {
+test('pressing a button is the same as writing its command there', () => {
   const message = { message_id: 3, chat: group, is_topic_message: true, message_thread_id: 17 }
-  expect(parsePress({ id: '5', from: ada, message, data: 'b:1' }, '/allow')).toEqual({
+  expect(parsePress({ id: '5', from: ada, message, data: 'b:1' }, '/allow', self)).toEqual({
     conversationId: '-1001:17',
-    deliveryId: 'press:-1001:3:b:1',
+    deliveryId: 'press:99:-1001:3:b:1',
     kind: 'message',
     text: '/allow',
     details: { userId: '7', channelId: '-1001' },
   })
-  expect(parsePress({ id: '5', from: ada, data: 'b:1' }, '/allow')).toBeUndefined()
+  expect(parsePress({ id: '5', from: ada, data: 'b:1' }, '/allow', self)).toBeUndefined()
 })
 
-test('the first hello is answered with what can be said', () => {
+test('the same message number from another bot is another delivery', () => {
+  const { message } = updatePayload.parse(update({ text: 'fix the login' }))
+  if (message === undefined) throw new Error('no message')
+  const parsed = [self, { ...self, id: 100 }].map((bot) => parseMessage(message, bot))
+  expect(parsed).toMatchObject([{ message: { deliveryId: '99:7:3' } }, { message: { deliveryId: '100:7:3' } }])
+})
+
+test('/start is answered with the help', () => {
   expect(order({ text: '/start' }).text).toBe('/help')
   expect(order({ text: '/started' }).text).toBe('/started')
 })
 
 test.each([undefined, 'x', {}, { update_id: 'x' }, { update_id: 1, message: { text: 1 } }])(
-  'nonsense is ignored: %j',
+  'ignores a malformed update: %j',
   (nonsense) => {
     expect(parseUpdate(nonsense)).toHaveProperty('ignored')
   },
 )
 
-test('a conversation names its place', () => {
+test('reads chat and topic from a conversation ID', () => {
   expect(addressOf('-1001:17')).toEqual({ chat: -1001, thread: 17 })
   expect(addressOf('7')).toEqual({ chat: 7, thread: undefined })
   expect(addressOf('conversation-1')).toBeUndefined()

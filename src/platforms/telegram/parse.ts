@@ -36,7 +36,7 @@ export const parseMessage = (
     message: {
       conversationId: conversationIdOf(placeOf(message)),
       // Not the update's id: after a week without updates Telegram restarts at a random number.
-      deliveryId: deliveryIdOf(message),
+      deliveryId: deliveryIdOf(message, self),
       writtenAt: message.date * 1000,
       kind: 'message',
       text,
@@ -55,21 +55,30 @@ export const parseMessage = (
 const FILE_ONLY = 'See the attached file.'
 
 /** A press of a button, as if its command had been written there. Undefined: its message is too old to be known. */
-export const parsePress = ({ from, message, data }: TelegramPress, command: string): PlatformMessage | undefined =>
+export const parsePress = (
+  { from, message, data }: TelegramPress,
+  command: string,
+  self: Pick<TelegramSelf, 'id'>,
+): PlatformMessage | undefined =>
   message === undefined
     ? undefined
     : {
         conversationId: conversationIdOf(placeOf(message)),
         // A button works once: a double click is two updates.
-        deliveryId: `press:${deliveryIdOf(message)}:${data}`,
+        deliveryId: `press:${deliveryIdOf(message, self)}:${data}`,
         kind: 'message',
         text: command,
         details: { userId: String(from.id), ...channelOf(message) },
       }
 
-/** The same for a message that is delivered again. */
-export const deliveryIdOf = ({ chat, message_id: id }: Pick<TelegramMessage, 'chat' | 'message_id'>): string =>
-  `${chat.id}:${id}`
+/**
+ * The same for a message that is delivered again. With the bot's ID: outside supergroups, each account numbers the
+ * messages it receives by itself, so a bot that replaces another begins at 1 in the same chats.
+ */
+export const deliveryIdOf = (
+  { chat, message_id: id }: Pick<TelegramMessage, 'chat' | 'message_id'>,
+  { id: bot }: Pick<TelegramSelf, 'id'>,
+): string => `${bot}:${chat.id}:${id}`
 
 type Placed = Pick<TelegramMessage, 'chat' | 'is_topic_message' | 'message_thread_id'>
 

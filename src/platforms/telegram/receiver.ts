@@ -42,6 +42,7 @@ export const createReceiver = (parts: ReceiverParts): Receiver => {
   const held = createHeldMessages({
     memory,
     log,
+    self,
     waitMs: parts.joinMs,
     handOver: (messages) => receiveMessage(parts, messages, authorised(messages[0]?.from?.id)),
   })
@@ -113,7 +114,7 @@ const receivePress = async (parts: ReceiverParts, press: TelegramPress, by: Auth
     return
   }
   const command = press.data === undefined ? undefined : await buttons.commandOf(press.data)
-  const message = command === undefined ? undefined : parsePress(press, command)
+  const message = command === undefined ? undefined : parsePress(press, command, parts.self)
   void answer(message === undefined ? EXPIRED : undefined)
   if (message === undefined) return
   const { outcome } = await inbox.accept(message, by)

@@ -25,17 +25,17 @@ test.each([
 })
 
 describe('code blocks', () => {
-  test('keep their language and everything in them', () => {
+  test('keep their language and content', () => {
     expect(toHtml('before\n```ts\nconst a = b < **c**\n\n# no\n```\nafter')).toBe(
       'before\n<pre><code class="language-ts">const a = b &lt; **c**\n\n# no</code></pre>\nafter',
     )
   })
-  test('end where they end, and with the text', () => {
+  test('end at their fence, or with the text', () => {
     expect(toHtml('````\n```\nx\n```\n````')).toBe('<pre>```\nx\n```</pre>')
     expect(toHtml('```\nx')).toBe('<pre>x</pre>')
     expect(toHtml('```\n```\nx')).toBe('\nx')
   })
-  test('have no language that could leave its attribute', () => {
+  test('have no language that could break out of its attribute', () => {
     expect(toHtml('```a"><b\nx\n```')).toBe('<pre><code class="language-a">x</code></pre>')
   })
 })
@@ -54,13 +54,13 @@ describe('links', () => {
   })
 })
 
-test('nobody is called by a name that is written', () => {
+test('a name with @ mentions nobody', () => {
   expect(toHtml('ask @alice_b or **@bobby**, ada@example.com, @slack/bolt')).toBe(
     'ask <code>@alice_b</code> or <b><code>@bobby</code></b>, ada@example.com, <code>@slack/bolt</code>',
   )
 })
 
-test.each(['.@alice_b', '/@alice_b', '@@alice_b', '(@alice_b)', '@alice_b'])('nor after a mark: %s', (text) => {
+test.each(['.@alice_b', '/@alice_b', '@@alice_b', '(@alice_b)', '@alice_b'])('%s mentions nobody', (text) => {
   expect(toHtml(text)).toMatch(/<code>@alice_b<\/code>/)
   expect(toPlain(text)).not.toContain('@alice_b')
   expect(toPlain(text).replaceAll('\u200b', '')).toBe(text)
@@ -78,7 +78,7 @@ const leftOpen = (html: string): string[] => {
   return open
 }
 
-test('whatever is written, every tag is one of ours and is closed', () => {
+test('any input renders to known, closed tags', () => {
   const piece = constantFrom(
     '*',
     '**',
@@ -110,11 +110,11 @@ test('whatever is written, every tag is one of ours and is closed', () => {
   )
 })
 
-test('comes to an end with what is long and odd', () => {
+test('long and unusual input renders in time', () => {
   for (const odd of ['`', '*', '_', '[', '**a', '![](', '> ', '@a'])
     expect(toHtml(`${odd.repeat(4_000)}\nx`)).not.toBe('')
 })
 
-test('the length is counted without tags', () => {
+test("tags don't count towards the length", () => {
   expect(lengthOf('<b>a &lt; b</b>')).toBe(5)
 })

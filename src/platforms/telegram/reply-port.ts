@@ -97,12 +97,15 @@ const BOT_MS = 70
 const noLinkPreview = { link_preview_options: { is_disabled: true } } as const
 
 const BUTTONS_PER_ROW = 3
+/** In characters; a phone would cut longer ones beside others. */
+const LONGEST_BESIDE = 20
 
 const keyboardOf = async (actions: readonly ReplyAction[], buttons: ButtonData) => {
   if (actions.length === 0) return {}
   const all = await Promise.all(
     actions.map(async ({ label, command }) => ({ text: label, callback_data: await buttons.dataOf(command) })),
   )
-  const rows = Map.groupBy(all.entries(), ([at]) => Math.floor(at / BUTTONS_PER_ROW))
+  const perRow = all.every(({ text }) => text.length <= LONGEST_BESIDE) ? BUTTONS_PER_ROW : 1
+  const rows = Map.groupBy(all.entries(), ([at]) => Math.floor(at / perRow))
   return { reply_markup: { inline_keyboard: [...rows.values()].map((row) => row.map(([, button]) => button)) } }
 }

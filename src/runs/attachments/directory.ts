@@ -1,6 +1,7 @@
 import { lstatSync, mkdirSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { AgentAttachment } from '../../agents/agent.ts'
+import { AppError } from '../../domain/errors.ts'
 import { isMissing } from '../../domain/missing.ts'
 import { deleteTree } from '../../process/files/delete-tree.ts'
 import { listDirectory } from '../../process/files/list-directory.ts'
@@ -42,6 +43,7 @@ export type AttachmentContent = {
   readonly is: FileKind
   /** Of an image, in pixels. */
   readonly longestSide?: number
+  readonly fromOthers?: true | undefined
 }
 
 export type AttachmentDirectory = {
@@ -61,20 +63,29 @@ export const attachmentDirectory = (home: string, messageId: string): Attachment
   const taken = new Set<string>()
   return {
     load: async () => {
+      if (isElsewhere(all)) return undefined
       const text = await readUntrustedText(record).catch(() => undefined)
       return text === undefined ? undefined : recorded(text, directory)
     },
     clear: async () => {
+      if (isElsewhere(all)) throw new AppError('unusable-file', `${all} isn't a directory`)
       taken.clear()
       rmSync(record, { force: true })
       await deleteTree(directory)
     },
-    add: (name, { content, is, longestSide }) => {
+    add: (name, { content, is, longestSide, fromOthers }) => {
       mkdirSync(directory, { recursive: true, mode: 0o700 })
       const path = join(directory, fileNameFor(name, is, taken))
       writeNewFileSync(path, content, { mode: 0o600 })
       const { byteLength: bytes } = content
-      return { path, name, mediaType: is.mediaType, bytes, ...(longestSide !== undefined && { longestSide }) }
+      return {
+        path,
+        name,
+        mediaType: is.mediaType,
+        bytes,
+        ...(longestSide !== undefined && { longestSide }),
+        ...(fromOthers === true && { fromOthers }),
+      }
     },
     complete: (fetched) => {
       mkdirSync(all, { recursive: true, mode: 0o700 })
@@ -89,8 +100,7 @@ export const forgetAttachments = async (
   isStored: (messageId: string) => Promise<boolean>,
 ): Promise<number> => {
   const all = allIn(home)
-  // Behind a link would be other files, which aren't ours to delete.
-  if (lstatSync(all, { throwIfNoEntry: false })?.isDirectory() !== true) return 0
+  if (isElsewhere(all)) return 0
   const names = await listDirectory(Buffer.from(all)).catch((error: unknown) => {
     if (isMissing(error)) return []
     throw error
@@ -104,6 +114,9 @@ export const forgetAttachments = async (
   }
   return forgotten
 }
+
+/** Behind a link would be other people's files, or a worktree in which ours would be committed. */
+const isElsewhere = (all: string): boolean => lstatSync(all, { throwIfNoEntry: false })?.isDirectory() === false
 
 const allIn = (home: string): string => join(home, 'attachments')
 
@@ -122,12 +135,13 @@ const recorded = (text: string, directory: string): FetchedAttachments | undefin
 
 type Fields = Readonly<Record<string, unknown>>
 
-const fileOf = ({ path, name, mediaType, bytes, longestSide }: Fields): AgentAttachment => ({
+const fileOf = ({ path, name, mediaType, bytes, longestSide, fromOthers }: Fields): AgentAttachment => ({
   path: String(path),
   name: shortText(name),
   mediaType: shortText(mediaType),
   bytes: Number(bytes),
   ...(longestSide !== undefined && { longestSide: Number(longestSide) }),
+  ...(fromOthers === true && { fromOthers }),
 })
 
 const notFetchedOf = ({ name, why }: Fields): NotFetched => {

@@ -9,11 +9,11 @@ export const outboxStore = (db: Kysely<Tables>): OutboxStore => {
   const all = () => db.selectFrom('outbox').selectAll()
   return {
     append: (replies) => append(db, replies),
-    due: async (platforms, now, limit) => {
+    due: async (platforms, now, limit, longestWaitMs) => {
       if (platforms.length === 0) return []
       const rows = await firstWaiting(db, platforms)
         .selectAll()
-        .where('next_attempt_at', '<=', now)
+        .where((eb) => eb.or([eb('next_attempt_at', '<=', now), eb('next_attempt_at', '>', now + longestWaitMs)]))
         .orderBy('seq')
         .limit(limit)
         .execute()

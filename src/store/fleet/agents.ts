@@ -15,6 +15,7 @@ import { lockCodebase } from '../codebases.ts'
 import { type Engine, inTransaction } from '../engine.ts'
 import { fromJson, orNull, orUndefined, patchedColumns, toJson } from '../rows.ts'
 import type { Tables } from '../tables.ts'
+import { IDS_PER_QUERY, inChunks } from './chunks.ts'
 import type { FleetAgentRow } from './tables.ts'
 import type { FleetAgentPatch, FleetAgentStore } from './store.ts'
 
@@ -52,8 +53,13 @@ export const fleetAgentStore = (db: Kysely<Tables>, engine: Engine): FleetAgentS
       const some = codebaseId === undefined ? ofHost : ofHost.where('codebase_id', '=', codebaseId)
       return (await some.orderBy('name').orderBy('host').execute()).map(fromRow)
     },
-    ofItems: async (ids) =>
-      ids.length === 0 ? [] : (await all().where('item_id', 'in', ids).orderBy('item_id').execute()).map(fromRow),
+    ofItems: async (ids) => {
+      const found: FleetAgent[] = []
+      for (const some of inChunks(ids, IDS_PER_QUERY)) {
+        found.push(...(await all().where('item_id', 'in', some).orderBy('item_id').execute()).map(fromRow))
+      }
+      return found
+    },
     ofEnvironments: async (ids) =>
       ids.length === 0 ? [] : (await live().where('environment_id', 'in', ids).orderBy('name').execute()).map(fromRow),
     move: async (id, from, to, patch = {}) => {

@@ -2,16 +2,19 @@ import type { Kysely } from 'kysely'
 import { AppError } from '../../domain/errors.ts'
 import type { Tables } from '../tables.ts'
 
-/** The next number; its row stays locked until the transaction ends, so numbers have no duplicates. */
-export const takeNumber = async (db: Kysely<Tables>, name: 'items' | 'landings'): Promise<number> => {
+/**
+ * The next number, or the first of so many in a row; its row stays locked until the transaction ends, so numbers have no
+ * duplicates.
+ */
+export const takeNumber = async (db: Kysely<Tables>, name: 'items' | 'landings', count = 1): Promise<number> => {
   const row = await db
     .updateTable('counters')
-    .set((eb) => ({ next: eb('next', '+', 1) }))
+    .set((eb) => ({ next: eb('next', '+', count) }))
     .where('name', '=', name)
     .returning('next')
     .executeTakeFirst()
   if (row === undefined) throw new AppError('store-failed', `the counter of ${name} is missing`)
-  return row.next - 1
+  return row.next - count
 }
 
 /** For a number from before the database was lost. Its row stays locked until the transaction ends. */

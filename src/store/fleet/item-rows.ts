@@ -11,6 +11,7 @@ import {
 import { toCodebaseId, toEnvironmentId } from '../../domain/names.ts'
 import { fromJson, orNull, toJson } from '../rows.ts'
 import type { Tables } from '../tables.ts'
+import { IDS_PER_QUERY, inChunks } from './chunks.ts'
 import type { ItemPatch } from './store.ts'
 import type { ItemRow } from './tables.ts'
 
@@ -18,8 +19,8 @@ import type { ItemRow } from './tables.ts'
 export const withDependencies = async (db: Kysely<Tables>, found: Promise<ItemRow[]>): Promise<Item[]> => {
   const rows = await found
   const byItem = new Map<number, number[]>()
-  for (let from = 0; from < rows.length; from += IDS_PER_QUERY) {
-    const ids = rows.slice(from, from + IDS_PER_QUERY).map(({ id }) => id)
+  for (const some of inChunks(rows, IDS_PER_QUERY)) {
+    const ids = some.map(({ id }) => id)
     const needs = db.selectFrom('item_dependencies').selectAll().where('item_id', 'in', ids).orderBy('after_id')
     for (const { item_id: id, after_id: after } of await needs.execute()) {
       byItem.set(id, [...(byItem.get(id) ?? []), after])
@@ -27,9 +28,6 @@ export const withDependencies = async (db: Kysely<Tables>, found: Promise<ItemRo
   }
   return rows.map((row) => fromRow(row, byItem.get(row.id) ?? []))
 }
-
-/** SQLite takes 32,766 variables in a statement, PostgreSQL 65,535. */
-const IDS_PER_QUERY = 10_000
 
 export const toRow = (item: Item): ItemRow => ({
   id: item.id,

@@ -6,6 +6,7 @@ import {
   assertItemTransition,
   type Item,
   type ItemChange,
+  type ItemField,
   itemStates,
   settledStates,
   sourceKey,
@@ -18,6 +19,7 @@ import type { Tables } from '../tables.ts'
 import type { ItemRow } from './tables.ts'
 import { columnsOf, toRow, withDependencies } from './item-rows.ts'
 import { lockNumbers, reserveNumber, takeNumber } from './counters.ts'
+import { insertImported } from './imported.ts'
 import type { ItemCounts, ItemStore, NewItem, RecoveredItem, Signed } from './store.ts'
 
 export const itemStore = (db: Kysely<Tables>, engine: Engine): ItemStore => {
@@ -48,12 +50,21 @@ export const itemStore = (db: Kysely<Tables>, engine: Engine): ItemStore => {
         // Those it waited for may not be recovered.
         const known = await itemsOf(inside, (query) => query.where('id', 'in', [-1, ...item.after]))
         const after = known.map(({ id }) => id)
-        await insert(inside, { ...item, after, parked: undefined, updatedAt: item.createdAt }, { kind: 'recovered' })
+        // It may have been imported anew before.
+        const source = (await bySource(inside, item)) === undefined ? item.source : undefined
+        const made = { ...item, source, after, parked: undefined, updatedAt: item.createdAt }
+        await insert(inside, made, { kind: 'recovered' })
         return true
       }),
     get: async (id) => (await itemsOf(db, (query) => query.where('id', '=', id)))[0],
     bySource: async (codebaseId, key) =>
       (await itemsOf(db, (query) => query.where('codebase_id', '=', codebaseId).where('source_key', '=', key)))[0],
+    fromSource: (codebaseId, kind) =>
+      itemsOf(db, (query) =>
+        query.where('codebase_id', '=', codebaseId).where('source_key', 'like', `${kind}:%`).orderBy('id'),
+      ),
+    takeIds: (count) => takeNumber(db, 'items', count),
+    insertImported: (items) => inTransaction(db, (inside) => insertImported(inside, items)),
     list: ({ codebaseId, states }) =>
       itemsOf(db, (query) => {
         const some = codebaseId === undefined ? query : query.where('codebase_id', '=', codebaseId)
@@ -90,9 +101,9 @@ export const itemStore = (db: Kysely<Tables>, engine: Engine): ItemStore => {
       const found = Map.groupBy(rows, ({ item_id }) => item_id)
       return new Map([...found].map(([id, needs]) => [id, needs.map(({ after_id }) => after_id)]))
     },
-    edit: (id, { after, ...patch }, signed) =>
+    edit: (id, { after, ...patch }, { from, ...signed }) =>
       inTransaction(db, async (inside) => {
-        const fields = [...Object.keys(patch), ...(after === undefined ? [] : ['after'])] as EditedFields
+        const fields = [...Object.keys(patch), ...(after === undefined ? [] : ['after'])] as readonly ItemField[]
         if (fields.length === 0) return
         await inside
           .updateTable('items')
@@ -103,7 +114,7 @@ export const itemStore = (db: Kysely<Tables>, engine: Engine): ItemStore => {
           await inside.deleteFrom('item_dependencies').where('item_id', '=', id).execute()
           await insertDependencies(inside, id, after)
         }
-        await note(inside, id, { kind: 'edited', fields }, signed)
+        await note(inside, id, { kind: 'edited', fields, ...(from !== undefined && { from }) }, signed)
       }),
     update: async (id, patch) => {
       const set = columnsOf(patch)
@@ -158,8 +169,6 @@ type Items = SelectQueryBuilder<Tables, 'items', ItemRow>
 
 const itemsOf = (db: Kysely<Tables>, narrow: (query: Items) => Items): Promise<Item[]> =>
   withDependencies(db, narrow(db.selectFrom('items').selectAll()).execute())
-
-type EditedFields = readonly ('title' | 'body' | 'priority' | 'after')[]
 
 /** Nothing that it waits for is unsettled. */
 const isReady = () =>

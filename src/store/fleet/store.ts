@@ -1,6 +1,14 @@
 import type { FleetAgent, FleetAgentState } from '../../domain/fleet/agent.ts'
 import type { FormulaRun } from '../../domain/fleet/formula.ts'
-import type { Item, ItemChange, ItemHistoryEntry, ItemSource, ItemState } from '../../domain/fleet/item.ts'
+import type {
+  Item,
+  ItemChange,
+  ItemField,
+  ItemHistoryEntry,
+  ItemSource,
+  ItemState,
+  SourceKind,
+} from '../../domain/fleet/item.ts'
 import type { Landing, LandingState } from '../../domain/fleet/landing.ts'
 import type { CodebaseId, EnvironmentId } from '../../domain/names.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
@@ -9,6 +17,9 @@ export type NewItem = Pick<
   Item,
   'codebaseId' | 'title' | 'body' | 'priority' | 'after' | 'source' | 'createdBy' | 'createdAt'
 >
+
+/** Its source is known, and so is its id: others of the same import may wait for it. */
+export type ImportedItem = NewItem & Pick<Item, 'id' | 'parked'> & { readonly source: ItemSource }
 
 /** Recovered from its worktree after the database was lost. */
 export type RecoveredItem = NewItem & Pick<Item, 'id' | 'state' | 'environmentId' | 'pullRequest'>
@@ -42,6 +53,12 @@ export type ItemStore = {
   recover(item: RecoveredItem): Promise<boolean>
   get(id: number): Promise<Item | undefined>
   bySource(codebaseId: CodebaseId, key: string): Promise<Item | undefined>
+  /** Those that were imported from there, by id. */
+  fromSource(codebaseId: CodebaseId, kind: SourceKind): Promise<Item[]>
+  /** The first of so many ids in a row. Call in the transaction that uses them. */
+  takeIds(count: number): Promise<number>
+  /** Adds them all, whoever waits for whom. Call with `lockDependencies`: none of them may be known by its source. */
+  insertImported(items: readonly ImportedItem[]): Promise<void>
   /** By id. */
   list(filter: ItemFilter): Promise<Item[]>
   /** Open, and all that they wait for is settled. The most urgent first, then the oldest. */
@@ -51,7 +68,12 @@ export type ItemStore = {
   move(id: number, move: ItemMove): Promise<boolean>
   /** What each item waits for. Until the transaction ends, nobody else changes that. */
   lockDependencies(): Promise<ReadonlyMap<number, readonly number[]>>
-  edit(id: number, patch: Partial<Pick<Item, 'title' | 'body' | 'priority' | 'after'>>, signed: Signed): Promise<void>
+  /** `from`: it was changed there. */
+  edit(
+    id: number,
+    patch: Partial<Pick<Item, ItemField>>,
+    signed: Signed & { readonly from?: SourceKind },
+  ): Promise<void>
   update(id: number, patch: ItemPatch): Promise<void>
   /** The environment is gone. */
   detachEnvironment(id: EnvironmentId): Promise<void>

@@ -181,6 +181,14 @@ const behaviours: Record<string, (turn: Turn) => Promise<PromptResponse>> = {
     writeFileSync(trace('cancelled'), 'yes')
     return { stopReason: 'cancelled' }
   },
+  /** Goes on after it was told to stop. */
+  insists: async (turn) => {
+    appendFileSync(trace('pids'), `${process.pid}\n`)
+    await turn.cancelled
+    await ask(turn, 'fs/write_text_file', { path: join(turn.cwd, 'late.txt'), content: 'late' })
+    await ask(turn, 'terminal/create', { command: `touch '${trace('ran')}'` })
+    return { stopReason: 'cancelled' }
+  },
 }
 
 /** As "Session Modes" and "Session Config Options" of the protocol's documentation describe them. */

@@ -32,6 +32,8 @@ export type DiscordDouble = {
   /** Somebody presses a button below one of the bot's messages. Answers the id of the press. */
   press(label: string, options: { readonly in: string; readonly by?: User }): string
   /** A file for a message. */
+  /** The paths of the files that were downloaded. */
+  readonly downloads: readonly string[]
   attach(filename: string, content: string, contentType?: string): Attachment
   /** What the bot has said there, in order. */
   saidIn(channel: string): string[]
@@ -58,6 +60,7 @@ export type CommandOptions = {
 export const token = 'the.bot.token'
 
 export const startDiscord = async (): Promise<DiscordDouble> => {
+  const downloads: string[] = []
   const state = createState()
   const general = state.addChannel({ id: state.snowflake(), type: 0, guild_id: guildId, name: 'general' })
   const server = createServer((request, response) => {
@@ -75,6 +78,7 @@ export const startDiscord = async (): Promise<DiscordDouble> => {
     // Discord's CDN, for whom a link is enough.
     const file = state.files.get(request.url ?? '')
     if (file !== undefined) {
+      downloads.push(request.url ?? '')
       response.writeHead(200, { 'content-type': 'text/plain' }).end(file)
       return
     }
@@ -108,6 +112,7 @@ export const startDiscord = async (): Promise<DiscordDouble> => {
     apiUrl: `http://127.0.0.1:${port}/api`,
     token,
     state,
+    downloads,
     rest,
     gateway,
     general,

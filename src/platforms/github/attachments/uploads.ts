@@ -8,15 +8,16 @@ import { segmentsOf } from '../markdown/segments.ts'
  * nobody sees. Links to other places are only text.
  */
 export const attachmentsIn = (
-  messages: readonly { readonly body: string; readonly messageId: string }[],
+  messages: readonly { readonly body: string; readonly messageId: string; readonly isOthers?: boolean }[],
   conversationId: string,
   webUrl: string,
 ): MessageAttachment[] => {
   const found = new Map<string, MessageAttachment>()
-  for (const { body, messageId } of messages) {
+  for (const { body, messageId, isOthers = false } of messages) {
     for (const url of uploadsIn(body, webUrl)) {
       if (found.has(url) || found.size === MAX_ATTACHMENTS) continue
-      found.set(url, { name: nameOf(url), reference: `${conversationId} ${messageId} ${url}` })
+      const reference = `${conversationId} ${messageId} ${url}`
+      found.set(url, { name: nameOf(url), reference, ...(isOthers && { fromOthers: true }) })
     }
   }
   return [...found.values()]

@@ -30,12 +30,12 @@ export type CatchUpClient = {
   readonly redeliver: (hook: Hook, attemptId: string) => Promise<void>
   /** The repository's active webhooks that post to a path like ours. */
   readonly hooks: (repository: Repository) => Promise<readonly Hook[]>
-  /** Comments changed since this time, oldest first; at most three hundred of each kind. */
+  /** Comments changed since this time, by their last change, oldest first. Not `complete`: there are more. */
   readonly commentsSince: (
     repository: Repository,
     since: number,
     kind: 'comment' | 'review-comment',
-  ) => Promise<readonly WrittenComment[]>
+  ) => Promise<{ readonly comments: readonly WrittenComment[]; readonly complete: boolean }>
   /** As a delivery has it. */
   readonly subject: (thread: Thread, kind: 'comment' | 'review-comment') => Promise<object>
 }
@@ -74,7 +74,7 @@ export const createCatchUpClient = ({ octokits, unpaced }: ClientParts): CatchUp
     },
     commentsSince: async ({ owner, repo }, since, kind) => {
       const { rest } = await unpaced.of({ owner, repo })
-      const asked = { owner, repo, sort: 'created', direction: 'desc', per_page: PAGE } as const
+      const asked = { owner, repo, sort: 'updated', direction: 'asc', per_page: PAGE } as const
       const found: WrittenComment[] = []
       for (let page = 1; page <= MAX_PAGES; page += 1) {
         const query = { ...asked, since: new Date(since).toISOString(), page }
@@ -83,9 +83,9 @@ export const createCatchUpClient = ({ octokits, unpaced }: ClientParts): CatchUp
             ? await rest.issues.listCommentsForRepo(query)
             : await rest.pulls.listReviewCommentsForRepo(query)
         found.push(...data.flatMap(toWritten))
-        if (data.length < PAGE) break
+        if (data.length < PAGE) return { comments: found, complete: true }
       }
-      return found.toReversed()
+      return { comments: found, complete: false }
     },
     subject: async ({ owner, repo, number }, kind) => {
       const { rest } = await unpaced.of({ owner, repo })

@@ -1,3 +1,6 @@
+import type { Clock } from '../../../domain/clock.ts'
+import type { Logger } from '../../../process/log.ts'
+import { failureOf } from '../failure.ts'
 import { isRead } from '../parse.ts'
 import type { Attempt, CatchUpClient, Hook } from './client.ts'
 
@@ -5,6 +8,16 @@ export type RedeliverParts = {
   readonly client: Pick<CatchUpClient, 'attempts' | 'redeliver'>
   /** True if this event may be redelivered once more. */
   readonly mayRetry: (guid: string) => Promise<boolean>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export type Redelivered = {
+  readonly redelivered: number
+  /** False: the oldest attempts couldn't be listed. */
+  readonly complete: boolean
+  /** What failed from this time on is left for the next look; undefined: nothing. */
+  readonly upTo: number | undefined
 }
 
 /**
@@ -12,23 +25,35 @@ export type RedeliverParts = {
  * webhook deliveries"). A redelivery has the `X-GitHub-Delivery` of the original, and the same content, by which we
  * recognize it.
  */
-export const redeliverFailed = async (
-  { client, mayRetry }: RedeliverParts,
-  hook: Hook,
-  since: number,
-): Promise<{ readonly redelivered: number; readonly complete: boolean }> => {
+export const redeliverFailed = async (parts: RedeliverParts, hook: Hook, since: number): Promise<Redelivered> => {
+  const { client, mayRetry } = parts
   const { attempts, complete } = await attemptsSince(client, hook, since)
-  const failed = failedEvents(attempts)
   let redelivered = 0
-  for (const { id, guid } of failed.slice(0, MAX_REDELIVERIES)) {
-    if (!(await mayRetry(guid))) continue
-    await client.redeliver(hook, id)
-    redelivered += 1
+  for (const attempt of failedEvents(attempts)) {
+    if (redelivered === MAX_REDELIVERIES) return { redelivered, complete, upTo: attempt.at }
+    if ((await mayRetry(attempt.guid)) && (await isRedelivered(parts, hook, attempt))) redelivered += 1
   }
-  return { redelivered, complete: complete && failed.length <= MAX_REDELIVERIES }
+  return { redelivered, complete, upTo: undefined }
 }
 
-const MAX_PAGES = 20
+/** One that GitHub refuses, because it has forgotten it, holds up no other. */
+const isRedelivered = async (
+  { client, clock, log }: RedeliverParts,
+  hook: Hook,
+  { id, guid }: Attempt,
+): Promise<boolean> => {
+  try {
+    await client.redeliver(hook, id)
+    return true
+  } catch (error) {
+    const { kind, message } = failureOf(error, clock)
+    if (kind !== 'missing' && kind !== 'refused') throw error
+    log.warn("GitHub didn't redeliver a failed delivery", { guid, message })
+    return false
+  }
+}
+
+const MAX_PAGES = 100
 const MAX_REDELIVERIES = 100
 
 const attemptsSince = async (

@@ -22,6 +22,7 @@ test('a snippet is text of the message, and one in a forwarded message is a file
   const snippet = { ...shot, name: 'Untitled', mode: 'snippet' }
   const { attachments, snippets } = filesOf({ files: [snippet], attachments: [{ is_share: true, files: [snippet] }] })
   expect([attachments.length, snippets.length]).toEqual([1, 1])
+  expect([attachments[0]?.fromOthers, snippets[0]?.fromOthers]).toEqual([true, undefined])
 })
 
 test('a file of another workspace has only its ID, and deleted ones are left out', () => {

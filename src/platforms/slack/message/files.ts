@@ -14,7 +14,10 @@ export const filesOf = (message: Fields): MessageFiles => {
   const forwarded = listOf(message['attachments'], MOST_FILES).flatMap(({ files }) => listOf(files, MOST_FILES))
   const isSnippet = ({ mode }: Fields): boolean => mode === 'snippet'
   return {
-    attachments: [...own.filter((file) => !isSnippet(file)), ...forwarded].flatMap((file) => attachmentOf(file)),
+    attachments: [
+      ...own.filter((file) => !isSnippet(file)).flatMap((file) => attachmentOf(file)),
+      ...forwarded.flatMap((file) => attachmentOf(file)).map((file) => ({ ...file, fromOthers: true as const })),
+    ],
     snippets: own.filter((file) => isSnippet(file)).flatMap((file) => attachmentOf(file)),
   }
 }

@@ -1,0 +1,134 @@
+/*
+ * What beads' issues become here. In: all issues of a store or of its export. Out: items with what they wait for, and
+ * where each issue stands. docs/decisions/0034-items-from-elsewhere.md says why.
+ */
+import { type ParkReason, sourceKey } from '../item.ts'
+import { type BeadsIssue, ownParkReason, phaseThere, type Standing, standingOf } from './beads-issue.ts'
+import { inOrder } from './order.ts'
+import type { There } from './sync-states.ts'
+import type { WantedItem } from './wanted.ts'
+
+export type BeadsPlan = {
+  /** The oldest first. */
+  readonly wanted: readonly WantedItem[]
+  readonly there: ReadonlyMap<string, There>
+  readonly leftOut: Readonly<Record<Exclude<Standing, 'live'>, number>>
+}
+
+export type BeadsProblem =
+  /** Parents of each other. */
+  | { readonly kind: 'circle'; readonly ids: readonly string[] }
+  | { readonly kind: 'waits-for-too-many'; readonly issue: BeadsIssue; readonly limit: number }
+
+/** As many as a worktree's own record of its item has room for. */
+const MOST_AFTER = 1_000
+
+export const planBeads = (
+  issues: readonly BeadsIssue[],
+  now: number,
+): BeadsPlan | { readonly problem: BeadsProblem } => {
+  const graph = graphOf(issues)
+  const waits = waitsOf(graph)
+  if ('problem' in waits) return waits
+  const wanted: WantedItem[] = []
+  const there = new Map<string, There>()
+  const leftOut = { deleted: 0, closed: 0, aside: 0 }
+  for (const issue of issues.toSorted(byAge)) {
+    const standing = standingOf(issue)
+    if (standing !== 'live') {
+      leftOut[standing] += 1
+      there.set(issue.id, standing === 'closed' ? 'done' : 'gone')
+      continue
+    }
+    const { after, outside } = waits.of.get(issue.id) ?? nothing
+    const own = ownParkReason(issue, graph.parents(issue), now)
+    const parked: ParkReason | undefined =
+      own ?? (outside.length === 0 ? undefined : { kind: 'waits-elsewhere', source: 'beads', ids: outside })
+    const phase = phaseThere(parked)
+    there.set(issue.id, phase)
+    const { id, title, body, priority } = issue
+    const keys = after.map((one) => sourceKey({ kind: 'beads', id: one }))
+    wanted.push({ source: { kind: 'beads', id }, title, body, priority, after: keys, parked, there: phase })
+  }
+  return { wanted, there, leftOut }
+}
+
+const byAge = (a: BeadsIssue, b: BeadsIssue): number => a.createdAt - b.createdAt || a.line - b.line
+
+type Waits = {
+  /** Those that are items, too. */
+  readonly after: readonly string[]
+  /** Unknown, in another store, or no work: whether they are done can't be told here. */
+  readonly outside: readonly string[]
+}
+
+const nothing: Waits = { after: [], outside: [] }
+
+type Graph = {
+  readonly issues: readonly BeadsIssue[]
+  readonly byId: ReadonlyMap<string, BeadsIssue>
+  readonly parents: (issue: BeadsIssue) => readonly BeadsIssue[]
+  readonly children: (id: string) => readonly BeadsIssue[]
+}
+
+const graphOf = (issues: readonly BeadsIssue[]): Graph => {
+  const byId = new Map(issues.map((issue) => [issue.id, issue]))
+  const parents = ({ dependencies }: BeadsIssue): readonly BeadsIssue[] =>
+    dependencies.flatMap(({ on, type }) => (type === 'parent-child' ? (byId.get(on) ?? []) : []))
+  const children = new Map<string, BeadsIssue[]>()
+  for (const issue of issues) {
+    for (const { id } of parents(issue)) {
+      const known = children.get(id)
+      if (known === undefined) children.set(id, [issue])
+      else known.push(issue)
+    }
+  }
+  return { issues, byId, parents, children: (id) => children.get(id) ?? [] }
+}
+
+/**
+ * As `bd ready` has it: an issue waits for its own blockers and, as long as they are open, for those of its parents.
+ * Beyond that, an epic waits for its children here: beads refuses to close it before them.
+ */
+const waitsOf = (graph: Graph): { readonly of: ReadonlyMap<string, Waits> } | { readonly problem: BeadsProblem } => {
+  const tree = new Map(graph.issues.map((issue) => [issue.id, graph.parents(issue).map(({ id }) => id)]))
+  const ordered = inOrder(tree)
+  if ('circle' in ordered) return { problem: { kind: 'circle', ids: ordered.circle } }
+  const blockers = new Map<string, ReadonlySet<string>>()
+  const waits = new Map<string, Waits>()
+  // Parents first.
+  for (const id of ordered.order) {
+    const issue = graph.byId.get(id)
+    if (issue === undefined || ['deleted', 'closed'].includes(standingOf(issue))) continue
+    const own = new Set(issue.dependencies.flatMap((dependency) => targets(dependency, graph)))
+    for (const parent of graph.parents(issue)) for (const one of blockers.get(parent.id) ?? []) own.add(one)
+    blockers.set(id, own)
+    const children = issue.type === 'epic' ? graph.children(id).filter((child) => standingOf(child) === 'live') : []
+    const all = [...new Set([...own, ...children.map((child) => child.id)])]
+    if (all.length > MOST_AFTER) return { problem: { kind: 'waits-for-too-many', issue, limit: MOST_AFTER } }
+    const isItem = (one: string): boolean => {
+      const target = graph.byId.get(one)
+      return target !== undefined && standingOf(target) === 'live'
+    }
+    waits.set(id, { after: all.filter(isItem), outside: all.filter((one) => !isItem(one)) })
+  }
+  return { of: waits }
+}
+
+/** What this dependency still waits for. */
+const targets = (
+  { on, type, anyChild }: BeadsIssue['dependencies'][number],
+  { byId, children }: Graph,
+): readonly string[] => {
+  const target = byId.get(on)
+  if (type === 'blocks' || type === 'conditional-blocks') return target === undefined || isOpen(target) ? [on] : []
+  if (type !== 'waits-for') return []
+  if (target === undefined) return [on]
+  const all = children(on)
+  if (anyChild && all.some(({ status }) => status === 'closed')) return []
+  return all.filter(isOpen).map(({ id }) => id)
+}
+
+/** As beads decides whether it still blocks others. */
+const isOpen = (issue: BeadsIssue): boolean =>
+  !['deleted', 'closed'].includes(standingOf(issue)) && issue.status !== 'pinned'
