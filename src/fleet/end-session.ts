@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs'
 import type { FleetAgent } from '../domain/fleet/agent.ts'
 import { dropLeasesOf } from '../isolation/lease.ts'
 import { liveness } from '../process/identity.ts'
@@ -25,12 +24,13 @@ export const endSession = async (
 ): Promise<boolean> => {
   const { isolation, sessions } = context
   const { home, store, failpoint } = isolation
+  if (agent.host !== isolation.host) return false
   const marks = await marksOf(context, agent)
   if (!(await endProcesses(isolation, { root: agent.session?.root, marks, graceMs }))) return false
   await failpoint('session.ended')
   if (await isLatestLife(context, agent)) {
     for (const kind of sessions.all()) await kind.clear(agent.name)
-    rmSync(rootFile(agentDirectory(home, agent.name)), { force: true })
+    deleteTreeSync(rootFile(agentDirectory(home, agent.name)))
   }
   await failpoint('session.cleared')
   const { environmentId } = agent
@@ -48,8 +48,9 @@ const isLatestLife = async ({ isolation: { store } }: Context, { host, name, spa
   return latest === undefined || latest.spawn === spawn
 }
 
-/** Nothing of this life of the agent is running. Unknown counts as running. */
+/** Nothing of this life of the agent is running. Unknown counts as running, and on another host nobody can tell. */
 export const isProvablyDead = async (context: Pick<FleetContext, 'isolation'>, agent: FleetAgent): Promise<boolean> => {
+  if (agent.host !== context.isolation.host) return false
   if (agent.session !== undefined && liveness(agent.session.root) !== 'dead') return false
   const { rows, complete } = await processesOfRuns(await marksOf(context, agent))
   return complete && rows.length === 0

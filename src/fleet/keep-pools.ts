@@ -73,7 +73,7 @@ const drain = async (context: FleetContext, pool: PoolSettings, kept: Kept): Pro
   )
   for (const member of members) {
     if (!excess.has(member.id)) {
-      if (member.state === 'draining') {
+      if (member.state === 'draining' && member.drainingSince !== undefined) {
         await store.fleetAgents.move(member.id, 'draining', 'working', { drainingSince: undefined })
       }
       continue

@@ -10,7 +10,7 @@ import { removeTrees, treesOf, undoMember } from './crew.ts'
 import { finishFormulas } from './formulas/done.ts'
 import { removeAgent } from './remove-agent.ts'
 import { agentDirectory, agentsHome } from './sessions/places.ts'
-import { tellAssigned } from './sling/assign.ts'
+import { isBeingLetGo, letGo, tellAssigned } from './sling/assign.ts'
 import { undoSling } from './sling/undo-sling.ts'
 import { stopAgent } from './stop-agent.ts'
 import { sleepAgain } from './wake.ts'
@@ -62,6 +62,10 @@ const settle = async (
     // Of two that recover at once, one does.
     if (!(await store.fleetAgents.claim(agent.id, agent.holder, self))) return false
     await settleStart(context, agent)
+    return true
+  }
+  if (isBeingLetGo(agent)) {
+    await letGo(context, agent)
     return true
   }
   if (!mayHaveSession(agent.state))

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
-import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
+import { agentNameProblem, type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 import { shellWord } from '../domain/text/shell-word.ts'
 import { withoutInvisible } from '../domain/text/visible.ts'
@@ -30,6 +30,8 @@ export const peekAt = async (context: FleetContext, name: string, lines: number)
       .catch(() => undefined)
     if (shown !== undefined) return redact(lastLines(shown, lines))
   }
+  // It becomes part of a path.
+  if (agentNameProblem(name) !== undefined) throw unknownAgent(name)
   const log = logFile(isolation.home, name)
   if (agent === undefined && !existsSync(log)) throw unknownAgent(name)
   return redact(lastLines(tailOf(log, lines), lines))

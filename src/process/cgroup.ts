@@ -29,6 +29,18 @@ export const writableCgroup = (): string | undefined => {
   }
 }
 
+/** If we were started in a run that has a cgroup: the one around it, for what must outlive the run. */
+export const cgroupAroundRun = (): string | undefined => {
+  if (process.platform !== 'linux') return undefined
+  try {
+    const own = ownCgroup(readFileSync('/proc/self/mountinfo', 'utf8'), readFileSync('/proc/self/cgroup', 'utf8'))
+    const [, around] = /^(.*)\/coppice-[0-9a-f]{12}\.[^/]*(?:\/.*)?$/.exec(own ?? '') ?? []
+    return around
+  } catch {
+    return undefined
+  }
+}
+
 /** Our own cgroup in the version 2 hierarchy. A container may see only part of it, with a root other than `/`. */
 export const ownCgroup = (mountinfo: string, cgroup: string): string | undefined => {
   const path = /^0::(\/.*)$/m.exec(cgroup)?.[1]

@@ -72,6 +72,9 @@ export const continueStopped = async (identities: readonly ProcessIdentity[]): P
   )
 }
 
+/** tmux's server then creates its socket anew. True if it was asked. */
+export const askToReopenSocket = (server: ProcessIdentity): boolean => signalOne(server, 'SIGUSR1')
+
 export type KillTarget = {
   readonly known: readonly ProcessIdentity[]
   /** Called before every round to find members outside the tree. Calls `onFound` for each one at once. */
@@ -243,7 +246,7 @@ const signalAll = async (identities: Iterable<ProcessIdentity>, name: Signal): P
   }
 }
 
-type Signal = 'SIGTERM' | 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'
+type Signal = 'SIGTERM' | 'SIGSTOP' | 'SIGCONT' | 'SIGKILL' | 'SIGUSR1'
 
 /** True if the signal was sent. */
 const signalOne = (identity: ProcessIdentity, name: Signal): boolean =>

@@ -1,4 +1,5 @@
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { cgroupAroundRun } from './cgroup.ts'
 import { runVariable } from './run-mark.ts'
 import { type DetachedProgram, spawnDetached } from './spawn.ts'
 
@@ -8,8 +9,18 @@ import { type DetachedProgram, spawnDetached } from './spawn.ts'
  */
 export const spawnUnmarked = ({ command, args, env, ...program }: DetachedProgram): Promise<ProcessIdentity> => {
   const { [runVariable]: _mark, ...own } = env
-  return spawnDetached({ ...program, env: own, command: '/bin/sh', args: ['-c', UNMARK, 'sh', command, ...args] })
+  return spawnDetached({ ...program, env: own, ...unmarked(command, args) })
 }
 
+/** The same program, without the mark of a run that we were started in. Its environment is the caller's business. */
+export const unmarked = (
+  command: string,
+  args: readonly string[],
+): { readonly command: string; readonly args: readonly string[] } => ({
+  command: '/bin/sh',
+  args: ['-c', UNMARK, 'sh', cgroupAroundRun() ?? '', command, ...args],
+})
+
 /** The mark is only a soft limit, and the hard one is unlimited unless somebody set it. */
-const UNMARK = '{ ulimit -S -w "$(ulimit -H -w)" || ulimit -S -x "$(ulimit -H -x)"; } 2>/dev/null; exec "$@"'
+const UNMARK =
+  '{ [ -z "$1" ] || echo 0 > "$1/cgroup.procs"; ulimit -S -w "$(ulimit -H -w)" || ulimit -S -x "$(ulimit -H -x)"; } 2>/dev/null; shift; exec "$@"'

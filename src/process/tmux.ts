@@ -2,27 +2,43 @@
  * The only place that starts tmux. In: a socket of our own, names and texts. Out: sessions, what is on their screens,
  * and how their programs ended. Never touches the user's own tmux server.
  */
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
+import { argumentsOf } from './arguments.ts'
+import { makeDirectorySync } from './files/make-directory.ts'
+import { askToReopenSocket } from './kill.ts'
 import { runProgram } from './spawn.ts'
+import { unmarked } from './spawn-unmarked.ts'
+import { processTable } from './table.ts'
 
 export type Tmux = {
   /** Creates a detached session. Its program's output also goes to `log`. */
   start(session: NewTmuxSession): Promise<{ readonly pid: number }>
-  /** All sessions, with one process. Empty without a server. Throws if that can't be told. */
+  /** The first pane of each session: a person who is attached may open more. Throws if that can't be told. */
   list(): Promise<readonly TmuxPane[]>
-  /** The last lines of a session's screen, with its history. */
-  capture(name: string, lines: number): Promise<string>
+  /** The pane in which this process was started. Throws if there is none. */
+  paneOf(pid: number): Promise<TmuxPane>
+  /** The last lines of its screen, with its history. */
+  capture(pane: TmuxPane, lines: number): Promise<string>
   /** What a person who is attached sees now, without the history. */
-  screen(name: string): Promise<string>
+  screen(pane: TmuxPane): Promise<string>
   /** As pasted, in brackets if the program asked for them. */
-  paste(name: string, text: string): Promise<void>
+  paste(pane: TmuxPane, text: string): Promise<void>
   /** The key, also while somebody who is attached scrolls: tmux itself would take that one as a key of theirs. */
-  enter(name: string): Promise<void>
+  enter(pane: TmuxPane): Promise<void>
   /** Ends the session. What ran in it gets a hangup, and may survive it. */
   end(name: string): Promise<void>
-  /** The command that attaches a terminal to it. */
-  attachCommand(name: string): readonly [command: string, ...args: string[]]
+  /** What attaches a terminal to it. */
+  attachCommand(name: string): AttachCommand
+}
+
+export type AttachCommand = {
+  readonly command: readonly [string, ...string[]]
+  /** The whole environment. */
+  readonly env: Readonly<Record<string, string>>
 }
 
 export type NewTmuxSession = {
@@ -38,8 +54,9 @@ export type NewTmuxSession = {
   readonly rows?: number
 }
 
-/** The one pane of a session of ours. */
 export type TmuxPane = {
+  /** Unique for the life of the server: `%3`. */
+  readonly id: string
   readonly session: string
   readonly pid: number
   readonly dead: boolean
@@ -73,15 +90,14 @@ bind-key -n C-c if-shell -F '#{${ESCAPES}}' 'send-keys Escape' 'send-keys C-c'
 
 /** `-t name` alone also means every session whose name starts with it. */
 const sessionOf = (name: string): string => `=${name}`
-const paneOf = (name: string): string => `=${name}:`
+const firstPaneOf = (name: string): string => `=${name}:`
 
 export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): Tmux => {
   const variables = serverEnvironment(env)
   let pastes = 0
-  const call = async (args: readonly string[], stdin?: string): Promise<Called> => {
+  const call = async (args: readonly string[], { stdin, program = plain }: CallOptions = {}): Promise<Called> => {
     const { exitCode, stdout, stderr, timedOut } = await runProgram({
-      command: 'tmux',
-      args: ['-S', socket, '-f', settingsFile, '-u', ...args],
+      ...program('tmux', ['-S', socket, '-f', settingsFile, '-u', ...args]),
       cwd: '/',
       env: variables,
       clock,
@@ -92,64 +108,90 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
     if (timedOut) throw new AppError('timeout', `tmux: ${args[0]} took longer than ${TIMEOUT_MS / 1000} s`)
     return { exitCode, stdout, stderr }
   }
-  const run = async (args: readonly string[], stdin?: string): Promise<string> => {
-    const called = await call(args, stdin)
+  const run = async (args: readonly string[], options?: CallOptions): Promise<string> => {
+    const called = await call(args, options)
     if (called.exitCode === 0) return called.stdout
     throw new AppError(
       'program-failed',
       `tmux: ${args[0]} failed: ${called.stderr.trim() || `exit code ${called.exitCode}`}`,
     )
   }
-  const paste = async (name: string, text: string, options: readonly string[]): Promise<void> => {
+  const panes = async (): Promise<readonly TmuxPane[]> => {
+    const ask = (): Promise<Called> => call(['list-panes', '-a', '-F', PANE_FORMAT])
+    let called = await ask()
+    if (called.exitCode !== 0 && isWithoutServer(called.stderr) && (await reopenSocket(socket))) called = await ask()
+    if (called.exitCode === 0) return called.stdout.split('\n').flatMap(parsePane)
+    if (isWithoutServer(called.stderr)) return []
+    throw new AppError('program-failed', `tmux: the sessions can't be listed: ${called.stderr.trim()}`)
+  }
+  const paste = async ({ id }: TmuxPane, text: string, options: readonly string[]): Promise<void> => {
     // Of this paste alone: others may be pasting into other sessions.
-    const buffer = `coppice-${process.pid}-${name}-${(pastes += 1)}`
-    await run(['load-buffer', '-b', buffer, '-'], text)
-    await run(['paste-buffer', '-d', ...options, '-b', buffer, '-t', paneOf(name)])
+    const buffer = `coppice-${process.pid}-${id.slice(1)}-${(pastes += 1)}`
+    await run(['load-buffer', '-b', buffer, '-'], { stdin: text })
+    await run(['paste-buffer', '-d', ...options, '-b', buffer, '-t', id])
   }
   return {
     start: async ({ name, directory, command, log, escapeOnInterrupt = false, columns = 200, rows = 50 }) => {
       // One call: whatever the program prints first is in the log, too.
-      const create = ['new-session', '-d', '-P', '-F', '#{pane_pid}', '-s', name, '-c', directory]
+      const create = ['new-session', '-d', '-P', '-F', '#{pane_pid}', '-s', name, '-c', word(directory)]
       const size = ['-x', String(columns), '-y', String(rows)]
-      const pipe = ['pipe-pane', '-o', '-t', paneOf(name), shellLine(log)]
-      const escapes = escapeOnInterrupt ? [';', 'set-option', '-t', paneOf(name), ESCAPES, '1'] : []
-      const stdout = await run([...create, ...size, '--', ...command, ';', ...pipe, ...escapes])
+      const pipe = ['pipe-pane', '-o', '-t', firstPaneOf(name), shellLine(log)]
+      const escapes = escapeOnInterrupt ? [';', 'set-option', '-p', '-t', firstPaneOf(name), ESCAPES, '1'] : []
+      // It may start the server, which belongs to all sessions, even if an agent asks for this from within one.
+      const stdout = await run([...create, ...size, '--', ...command.map(word), ';', ...pipe, ...escapes], {
+        program: unmarked,
+      })
       const pid = Number(stdout.trim().split('\n')[0])
       if (Number.isSafeInteger(pid) && pid > 0) return { pid }
       throw new AppError('program-failed', `tmux: unknown process of the new session: ${stdout.slice(0, 200)}`)
     },
-    list: async () => {
-      const called = await call(['list-panes', '-a', '-F', PANE_FORMAT])
-      if (called.exitCode === 0) return called.stdout.split('\n').flatMap(parsePane)
-      if (isWithoutServer(called.stderr)) return []
-      throw new AppError('program-failed', `tmux: the sessions can't be listed: ${called.stderr.trim()}`)
+    list: async () => [...Map.groupBy(await panes(), ({ session }) => session).values()].flatMap(firstOf),
+    paneOf: async (pid) => {
+      const found = (await panes()).find((pane) => pane.pid === pid)
+      if (found !== undefined) return found
+      throw new AppError('program-failed', `tmux: process ${pid} has no terminal any more`)
     },
-    capture: (name, lines) => run(['capture-pane', '-p', '-J', '-t', paneOf(name), '-S', `-${lines}`]),
-    screen: (name) => run(['capture-pane', '-p', '-J', '-t', paneOf(name)]),
-    paste: (name, text) => paste(name, text, ['-p', '-r']),
-    enter: (name) => paste(name, '\n', []),
+    capture: ({ id }, lines) => run(['capture-pane', '-p', '-J', '-t', id, '-S', `-${lines}`]),
+    screen: ({ id }) => run(['capture-pane', '-p', '-J', '-t', id]),
+    paste: (pane, text) => paste(pane, text, ['-p', '-r']),
+    enter: (pane) => paste(pane, '\n', []),
     end: async (name) => {
       const called = await call(['kill-session', '-t', sessionOf(name)])
       if (called.exitCode === 0 || isWithoutServer(called.stderr) || /can't find session/.test(called.stderr)) return
       throw new AppError('program-failed', `tmux: the session ${name} can't be ended: ${called.stderr.trim()}`)
     },
-    attachCommand: (name) => ['tmux', '-S', socket, '-u', 'attach-session', '-t', sessionOf(name)],
+    // It starts a server if ours has just ended. That one must not have the user's settings, which could keep it
+    // running, nor the user's variables, which the next sessions would inherit.
+    attachCommand: (name) => ({
+      command: ['tmux', '-S', socket, '-f', settingsFile, '-u', 'attach-session', '-t', sessionOf(name)],
+      env: { ...variables, TERM: env['TERM'] ?? 'screen' },
+    }),
   }
 }
+
+type CallOptions = { readonly stdin?: string; readonly program?: typeof unmarked }
+const plain: typeof unmarked = (command, args) => ({ command, args })
 
 type Called = { readonly exitCode: number | null; readonly stdout: string; readonly stderr: string }
 
 const TIMEOUT_MS = 10_000
 const OUTPUT_BYTES = 4_000_000
 
-const PANE_FORMAT = '#{session_name}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{session_created}'
+const PANE_FORMAT = '#{pane_id}\t#{session_name}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{session_created}'
 
 const parsePane = (line: string): TmuxPane[] => {
-  const [session = '', pid = '', dead = '', status = '', created = ''] = line.split('\t')
-  if (session === '' || !/^\d+$/.test(pid)) return []
+  const [id = '', session = '', pid = '', dead = '', status = '', created = ''] = line.split('\t')
+  if (!/^%\d+$/.test(id) || session === '' || !/^\d+$/.test(pid)) return []
   const ended = status === '' ? undefined : Number(status)
-  return [{ session, pid: Number(pid), dead: dead === '1', status: ended, startedAt: Number(created) * 1000 }]
+  return [{ id, session, pid: Number(pid), dead: dead === '1', status: ended, startedAt: Number(created) * 1000 }]
 }
+
+/** Ids are given in order. */
+const firstOf = (panes: readonly TmuxPane[]): readonly TmuxPane[] =>
+  panes.toSorted((a, b) => Number(a.id.slice(1)) - Number(b.id.slice(1))).slice(0, 1)
+
+/** A semicolon at the end of an argument would begin the next command of tmux. */
+const word = (text: string): string => (text.endsWith(';') ? `${text.slice(0, -1)}\\;` : text)
 
 /** No server, or one that ends because its last session has: it says that there is nothing to choose from. */
 const isWithoutServer = (stderr: string): boolean =>
@@ -176,3 +218,23 @@ const serverEnvironment = (env: TmuxOptions['env']): Record<string, string> =>
       ['SHELL', '/bin/sh'],
     ].filter((entry): entry is [string, string] => entry[1] !== undefined),
   )
+
+/**
+ * If the socket's file was deleted, our server runs on and nobody reaches it: it is asked to create the file anew. True
+ * if it has. Its command line is that of the call which started it, and names the socket.
+ */
+const reopenSocket = async (socket: string): Promise<boolean> => {
+  if (existsSync(socket)) return false
+  for (const { identity, command } of await processTable()) {
+    if (!(process.platform === 'linux' ? command === 'tmux: server' : command.includes('tmux'))) continue
+    const words = await argumentsOf(identity.pid)
+    if (words?.[1] !== '-S' || words[2] !== socket || !words.includes('new-session')) continue
+    makeDirectorySync(dirname(socket))
+    if (!askToReopenSocket(identity)) continue
+    const deadline = performance.now() + REOPEN_MS
+    for (; !existsSync(socket) && performance.now() < deadline; await delay(10));
+  }
+  return existsSync(socket)
+}
+
+const REOPEN_MS = 2_000

@@ -46,7 +46,6 @@ const diligent =
     return steps[results.length] ?? { say: 'There is nothing more to do.' }
   }
 
-
 /** Says what it was told, at once; while it is told to wait, it waits in a command until the file is there. */
 const waiting =
   (program: FleetProgram, go: () => string): Script =>
@@ -184,7 +183,9 @@ describe('claude, as its user has set it up', () => {
       writeIn(home, '.claude/settings.json', settings)
       writeIn(home, '.claude.json', JSON.stringify({ hasCompletedOnboarding: true, customApiKeyResponses: answers }))
     }
-    const script = inTurn({ call: claudeProgram.shell('git push --dry-run origin HEAD; env | grep -E "IS_DEMO|SANDBOXED"') })
+    const script = inTurn({
+      call: claudeProgram.shell('git push --dry-run origin HEAD; env | grep -E "IS_DEMO|SANDBOXED"'),
+    })
     await using world = await makeProgramWorld({ program: claudeProgram, kind: 'tmux', script, user })
     const [mcp, imported, hooked] = ['mcp', 'imported.md', 'hooked'].map((name) => world.box.path(name))
     writeFileSync(imported ?? '', 'the word heron\n')
@@ -291,7 +292,11 @@ describe('codex, as its user has set it up', () => {
       { call: codexProgram.shell('touch "$COPPICE_HOME/evil"; touch ../evil; echo DONE') },
       { call: codexProgram.shell('coppice prime --json') },
       { call: codexProgram.shell('coppice done --mode no-such-formula') },
-      { call: codexProgram.shell(String.raw`echo '{"command":"serve"}' >"$COPPICE_REQUESTS/0-1"; echo 0-1 >"$COPPICE_REQUESTS/bell"; until [ -e "$COPPICE_REQUESTS/../answers/0-1" ]; do sleep 0.1; done; cat "$COPPICE_REQUESTS/../answers/0-1"`) },
+      {
+        call: codexProgram.shell(
+          String.raw`echo '{"command":"serve"}' >"$COPPICE_REQUESTS/0-1"; echo 0-1 >"$COPPICE_REQUESTS/bell"; until [ -e "$COPPICE_REQUESTS/../answers/0-1" ]; do sleep 0.1; done; cat "$COPPICE_REQUESTS/../answers/0-1"`,
+        ),
+      },
       { call: codexProgram.shell('echo x >"$COPPICE_REQUESTS/../answers/evil"; echo DONE') },
     )
     await using world = await makeProgramWorld({ program: codexProgram, kind: 'tmux', script })

@@ -39,7 +39,7 @@ const started = async (answers: Answers = {}, change: Partial<InteractiveRequest
   const lines = [given.start, given.account, given.hooks, given.threads].map((answer, id) =>
     answer === undefined ? '' : `echo '${JSON.stringify({ id, ...answer })}'`,
   )
-  const events = ["echo '{\"method\":\"configWarning\",\"params\":{}}'", 'echo not JSON']
+  const events = ['echo \'{"method":"configWarning","params":{}}\'', 'echo not JSON']
   writeFileSync(command, `#!/bin/sh\n${[...events, ...lines].join('\n')}\ncat >/dev/null\n`, { mode: 0o755 })
   const own = stage.box.env
   return codexInTerminal(request(change), {
@@ -74,7 +74,9 @@ test.each([
   ['0.156.0', true],
   ['0.155.9', false],
 ])('version %s stays out of the shared server by an option: %s', async (version, expected) => {
-  const { command } = (await started({ start: { result: { userAgent: `coppice/${version} (x)` } } })) ?? { command: [''] }
+  const { command } = (await started({ start: { result: { userAgent: `coppice/${version} (x)` } } })) ?? {
+    command: [''],
+  }
   expect(command.some((word) => word === '--no-daemon')).toBe(expected)
 })
 

@@ -31,9 +31,8 @@ const run = async (call: CliCall): Promise<Attached> => {
       remedy: remedy`use ${coppice(`peek ${shellWord(name)}`)} instead`,
     })
   }
-  // Inside of tmux, another one refuses to start.
-  const { TMUX: _outer, ...env } = isolation.ownEnvironment ?? {}
-  return { agent: name, exitCode: await runInForeground(attachCommand, env) }
+  // Without TMUX: inside of tmux, another one refuses to start.
+  return { agent: name, exitCode: await runInForeground(attachCommand.command, attachCommand.env) }
 }
 
 export const attach = command<Attached, CliCall>({

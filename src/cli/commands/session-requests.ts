@@ -48,7 +48,11 @@ export const answerCommand = command<undefined, CliCall>({
     const { agent } = callerIn(call.env)
     if (agent === undefined) throw new AppError('usage', "this isn't the session of an agent")
     const directory = agentDirectory(context.home, agent)
-    const answer = await answerFor(call, takeRequest(directory, id), { ...asProgram, paint: plain, now: context.clock() })
+    const answer = await answerFor(call, takeRequest(directory, id), {
+      ...asProgram,
+      paint: plain,
+      now: context.clock(),
+    })
     await giveAnswer(directory, id, answer)
     return undefined
   },

@@ -37,6 +37,11 @@ export const explainSling = (why: SlingRefusal, item: number): Explained => {
         what: `the pool ${why.pool} already has ${why.max} workers`,
         todo: ['wait for one to finish', `raise fleet.pools.${why.pool}.max in config.yaml`],
       }
+    case 'other-host':
+      return {
+        what: `item ${item} is worked on from another machine`,
+        todo: ['run this command there'],
+      }
     case 'fleet-full':
       return {
         what: `there are already ${why.max} workers on this machine`,
@@ -99,7 +104,7 @@ export const explainDone = (why: DoneRefusal, view: View): Explained => {
       return {
         what: `${why.path} is on ${why.head === undefined ? 'no branch' : `the branch ${why.head}`} instead of ${why.branch}`,
         todo: [
-          remedy`go back, with your commits: ${shell(`git -C ${shellWord(why.path)} switch ${shellWord(why.branch)} && git merge ${shellWord(why.head ?? '<commit>')}`)}`,
+          remedy`go back, with your commits: ${shell(`git -C ${shellWord(why.path)} switch ${shellWord(why.branch)} && git -C ${shellWord(why.path)} merge ${shellWord(why.head ?? '<commit>')}`)}`,
         ],
       }
     case 'no-commits':

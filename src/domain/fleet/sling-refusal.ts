@@ -6,6 +6,8 @@ export type SlingRefusal =
   | { readonly kind: 'waits'; readonly after: readonly number[] }
   | { readonly kind: 'other-codebase'; readonly pool: string; readonly codebase: string }
   | { readonly kind: 'pool-full'; readonly pool: string; readonly max: number }
+  /** Its repository, or its agent, is on another host. */
+  | { readonly kind: 'other-host' }
   | { readonly kind: 'fleet-full'; readonly max: number }
   | { readonly kind: 'fleet-down' }
   | { readonly kind: 'fleet-paused'; readonly why: string }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
@@ -24,7 +25,7 @@ export type Done = FormulaOutcome | { readonly outcome: 'not-started'; readonly 
  * once it is done.
  */
 export const done = async (context: FleetContext, request: DoneRequest): Promise<Done> => {
-  const found = await presentAgent(context.isolation, request)
+  const found = await startedAgent(context, request)
   if ('why' in found) return { outcome: 'not-started', why: found.why }
   const begun = await context.isolation.store.formulaRuns.runningOf(found.agent.id)
   // One that died before its intent was recorded has done nothing: this one may finish in another way.
@@ -36,6 +37,20 @@ export const done = async (context: FleetContext, request: DoneRequest): Promise
   const begunOnly = await continueFormula(context, run.id, { signal, until: 'intended' })
   return begunOnly.outcome === 'intended' ? finishByServer(context, run.id, signal) : begunOnly
 }
+
+/** A quick program may finish before whoever started it has recorded that it runs. */
+const startedAgent = async ({ isolation }: FleetContext, request: DoneRequest): ReturnType<typeof presentAgent> => {
+  const deadline = performance.now() + STARTED_WITHIN_MS
+  for (;;) {
+    const found = await presentAgent(isolation, request)
+    if ('why' in found || found.agent.state !== 'spawning' || performance.now() > deadline) return found
+    request.signal?.throwIfAborted()
+    await delay(20)
+  }
+}
+
+/** As long as a session may take to start. */
+const STARTED_WITHIN_MS = 20_000
 
 const begin = async (
   context: FleetContext,

@@ -22,26 +22,45 @@ export type Closed = {
  * its tree is never taken from under it.
  */
 export const closeItem = async (context: FleetContext, id: number, by: string): Promise<Closed> => {
-  const { store, clock } = context.isolation
+  const { store, host } = context.isolation
   const item = await itemNumbered(store, id)
   if (isSettled(item.state)) return { item, worktree: undefined }
   const [agent] = await store.fleetAgents.ofItems([id])
   if (agent !== undefined) await assertAsleep(context, agent, item)
-  const why = 'closed'
   await store.transaction(async (inside) => {
+    // Until this is recorded, no agent of this host is given an item, and none is started.
+    await inside.fleetControl.lock(host)
+    const [now] = await inside.fleetAgents.ofItems([id])
+    const isAsSeen = now?.id === agent?.id && now?.spawn === agent?.spawn && now?.state === agent?.state
     const current = await itemNumbered(inside, id)
-    if (agent !== undefined) await takeItem(inside, agent, clock())
-    const gone = { to: 'closed', agent: agent?.name ?? '', why, by, withoutEnvironment: true } as const
-    if (agent !== undefined) await unhookItem(context, inside, current, gone)
-    else {
-      const change = { kind: 'state', from: current.state, to: 'closed' } as const
-      const patch = { environmentId: undefined }
-      await inside.items.move(id, { from: current.state, to: 'closed', change, patch, by, at: clock() })
-      await context.tell(inside, { kind: 'closed', item: { ...current, state: 'closed' } })
+    if (isSettled(current.state)) return
+    if (!isAsSeen || !(await close(context, inside, current, { agent, by }))) {
+      throw new AppError('busy', `item ${id} has just been changed`, { remedy: 'try again' })
     }
   })
   if (agent?.kind === 'worker') forgetFiles(context, agent.name)
   return { item: await itemNumbered(store, id), worktree: await removeWorktree(context, item) }
+}
+
+/** False if it has changed since it was read. */
+const close = async (
+  context: FleetContext,
+  store: Store,
+  item: Item,
+  { agent, by }: { readonly agent: FleetAgent | undefined; readonly by: string },
+): Promise<boolean> => {
+  const { clock } = context.isolation
+  if (agent !== undefined) {
+    await takeItem(store, agent, clock())
+    const gone = { to: 'closed', agent: agent.name, why: 'closed', by, withoutEnvironment: true } as const
+    return unhookItem(context, store, item, gone)
+  }
+  const change = { kind: 'state', from: item.state, to: 'closed' } as const
+  const patch = { environmentId: undefined }
+  const closing = { from: item.state, to: 'closed', change, patch, by, at: clock() } as const
+  if (!(await store.items.move(item.id, closing))) return false
+  await context.tell(store, { kind: 'closed', item: { ...item, state: 'closed' } })
+  return true
 }
 
 /** A worker came for this item and goes with it; a crew member stays. */
@@ -91,7 +110,9 @@ export const parkByHand = (
 /** Back into the queue. */
 export const reopenItem = (context: FleetContext, itemId: number, by: string): Promise<Item> =>
   context.isolation.store.transaction(async (inside) => {
-    const { clock } = context.isolation
+    const { clock, host } = context.isolation
+    // Until this is recorded, no agent of this host is given an item.
+    await inside.fleetControl.lock(host)
     const item = await itemNumbered(inside, itemId)
     const [agent] = await inside.fleetAgents.ofItems([itemId])
     if (item.state !== 'parked' || agent !== undefined) {
@@ -107,6 +128,8 @@ export const reopenItem = (context: FleetContext, itemId: number, by: string): P
       )
     }
     const change = { kind: 'state', from: 'parked', to: 'open' } as const
-    await inside.items.move(itemId, { from: 'parked', to: 'open', change, by, at: clock() })
+    if (!(await inside.items.move(itemId, { from: 'parked', to: 'open', change, by, at: clock() }))) {
+      throw new AppError('busy', `item ${itemId} has just been changed`, { remedy: 'try again' })
+    }
     return itemNumbered(inside, itemId)
   })

@@ -21,6 +21,9 @@ export const environmentFile = (directory: string): string => join(directory, 'e
 /** A FIFO: what is written there is the program's input. */
 export const inputFile = (directory: string): string => join(directory, 'input')
 
+/** A FIFO: what the program prints. */
+export const outputFile = (directory: string): string => join(directory, 'output')
+
 /** The first process of a session without a terminal. */
 export const rootFile = (directory: string): string => join(directory, 'root')
 

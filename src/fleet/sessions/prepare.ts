@@ -1,4 +1,4 @@
-import { closeSync, rmSync } from 'node:fs'
+import { closeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { deleteTreeSync } from '../../process/files/delete-tree.ts'
@@ -16,9 +16,22 @@ import {
   environmentFile,
   inputFile,
   logFile,
+  outputFile,
   requestsDirectory,
+  rootFile,
   startedFile,
 } from './places.ts'
+
+const LEFT = [
+  startedFile,
+  endedFile,
+  environmentFile,
+  inputFile,
+  outputFile,
+  rootFile,
+  requestsDirectory,
+  answersDirectory,
+] as const
 
 /** The agent's directory, without anything that an earlier session left there. */
 export const prepareDirectory = ({ home }: Pick<SessionsContext, 'home'>, name: string): string => {
@@ -27,8 +40,8 @@ export const prepareDirectory = ({ home }: Pick<SessionsContext, 'home'>, name: 
   makeDirectorySync(dirname(logFile(home, name)))
   // Before tmux creates it, readable by everybody.
   closeSync(openLogSync(logFile(home, name)))
-  for (const file of [startedFile, endedFile, environmentFile, inputFile]) rmSync(file(directory), { force: true })
-  for (const place of [requestsDirectory, answersDirectory]) deleteTreeSync(place(directory))
+  // Whatever is there: the agent could write here, and a directory in the place of a file must not stop its next life.
+  for (const place of LEFT) deleteTreeSync(place(directory))
   return directory
 }
 

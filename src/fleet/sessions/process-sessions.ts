@@ -10,6 +10,7 @@ import { listDirectory } from '../../process/files/list-directory.ts'
 import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { writeFifo } from '../../process/files/fifo.ts'
 import { spawnDetached } from '../../process/spawn.ts'
+import { unmarked } from '../../process/spawn-unmarked.ts'
 import type { SessionsContext } from './context.ts'
 import { LONGEST_LOG_BYTES, tailOf } from './log.ts'
 import { agentDirectory, inputFile, logFile, rootFile } from './places.ts'
@@ -38,8 +39,8 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
         log: { file: logFile(home, name), longestBytes: longestLogBytes },
       })
       root = await spawnDetached({
-        command: program,
-        args,
+        // Nor does it end with the agent that may have asked for it.
+        ...unmarked(program, args),
         cwd: worktree,
         env: variables,
         logFile: logFile(home, name),
@@ -72,8 +73,18 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
 }
 
 const seen = (directory: string, name: string): SessionSeen[] => {
-  const word = readUntrustedTextSync(rootFile(directory), { maxBytes: 1_000 })?.trim()
-  const root = word === undefined ? undefined : parseIdentityWord(word)
   const startedAt = lstatIfThere(rootFile(directory))?.mtimeMs
+  if (startedAt === undefined) return []
+  const root = rootIn(directory)
+  if (root === 'unusable') return [{ name, target: name, root: undefined, startedAt, dead: false }]
   return root === undefined ? [] : [{ name, target: name, root, startedAt, dead: liveness(root) === 'dead' }]
+}
+
+/** One agent's file that can't be read must not hide the sessions of all others. */
+const rootIn = (directory: string): ProcessIdentity | undefined | 'unusable' => {
+  try {
+    return parseIdentityWord(readUntrustedTextSync(rootFile(directory), { maxBytes: 1_000 })?.trim() ?? '')
+  } catch {
+    return 'unusable'
+  }
 }

@@ -5,6 +5,7 @@
 import type { FleetSession, SessionKind } from '../../domain/fleet/agent.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import type { RunMark } from '../../process/run-mark.ts'
+import type { AttachCommand } from '../../process/tmux.ts'
 
 export type NewSession = {
   /** The agent's name. */
@@ -39,8 +40,8 @@ export type SessionKindRules = {
   send(session: FleetSession, text: string): Promise<void>
   /** After all its processes have ended: removes what is left of it. */
   clear(name: string): Promise<void>
-  /** The command that attaches a terminal. Only with `can.attach`. */
-  attachCommand?(session: FleetSession): readonly [string, ...string[]]
+  /** What attaches a terminal. Only with `can.attach`. */
+  attachCommand?(session: FleetSession): AttachCommand
 }
 
 export type SessionSeen = {

@@ -7,7 +7,7 @@ import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
 import type { FleetSession } from '../../domain/fleet/agent.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { argumentsOf } from '../../process/arguments.ts'
-import { liveness } from '../../process/identity.ts'
+import { identifySync, liveness } from '../../process/identity.ts'
 import { createLogger } from '../../process/log.ts'
 import { processesOfRuns } from '../../process/run-processes.ts'
 import { tailOf } from './log.ts'
@@ -233,7 +233,11 @@ describe('a session as tmux', () => {
   })
 
   test('a message arrives while somebody who is attached scrolls', async () => {
-    const { sessions, started, shown } = await startTmux(['sh', '-c', 'echo ready; while read -r line; do echo "got: $line"; done'])
+    const { sessions, started, shown } = await startTmux([
+      'sh',
+      '-c',
+      'echo ready; while read -r line; do echo "got: $line"; done',
+    ])
     await expect.poll(shown).toContain('ready')
     tmux('copy-mode', '-t', 'coppice-alder')
     await sessions.send(started, 'words')
@@ -241,10 +245,15 @@ describe('a session as tmux', () => {
   })
 
   test('several at once each get their own message', async () => {
-    const { sessions, started, shown } = await startTmux(['sh', '-c', 'echo ready; while read -r line; do echo "got: $line"; done'])
+    const { sessions, started, shown } = await startTmux([
+      'sh',
+      '-c',
+      'echo ready; while read -r line; do echo "got: $line"; done',
+    ])
     await expect.poll(shown).toContain('ready')
-    const other = { ...started, target: 'coppice-other' }
-    tmux('new-session', '-d', '-s', 'coppice-other', '--', 'sh', '-c', 'while read -r line; do echo "got: $line"; done')
+    const script = 'while read -r line; do echo "got: $line"; done'
+    const created = ['new-session', '-dPF', '#{pane_pid}', '-s', 'coppice-other', '--', 'sh', '-c', script]
+    const other = { ...started, root: identifySync(Number(tmux(...created))) ?? expect.unreachable() }
     await Promise.all([sessions.send(started, 'to alder'), sessions.send(other, 'to the other')])
     await expect.poll(shown).toContain('got: to alder')
     await expect.poll(() => sessions.peek(other, 50)).toContain('got: to the other')
@@ -252,19 +261,24 @@ describe('a session as tmux', () => {
   })
 
   test.each([
-    [true, '033'],
-    [false, '003'],
-  ])('the Ctrl-C of somebody who is attached becomes Escape: %s', async (escapeOnInterrupt, key) => {
+    ['becomes Escape', true, false, '033'],
+    ['stays Ctrl-C in a window of their own', true, true, '003'],
+    ['stays Ctrl-C in other programs', false, false, '003'],
+  ])('the Ctrl-C of somebody who is attached %s', async (_how, escapeOnInterrupt, inOwnWindow, key) => {
     const script = 'stty raw -echo; echo ready; dd bs=1 count=1 2>/dev/null | od -An -b; sleep 100'
     const { sessions, started, shown } = await startTmux(['sh', '-c', script], { escapeOnInterrupt })
     await expect.poll(shown).toContain('ready')
+    if (inOwnWindow) tmux('new-window', '-t', '=coppice-alder', 'sh', '-c', script)
     const person = (...args: string[]): string =>
-      execFileSync('tmux', ['-S', box.path('person'), '-f', '/dev/null', ...args], { encoding: 'utf8', env: { ...box.env, TERM: 'xterm' } })
-    person('new-session', '-d', '-s', 'p', '--', ...(sessions.attachCommand?.(started) ?? []))
+      execFileSync('tmux', ['-S', box.path('person'), '-f', '/dev/null', ...args], {
+        encoding: 'utf8',
+        env: { ...box.env, TERM: 'xterm' },
+      })
+    person('new-session', '-d', '-s', 'p', '--', ...(sessions.attachCommand?.(started).command ?? []))
     try {
       await expect.poll(() => person('capture-pane', '-p', '-t', 'p')).toContain('ready')
       person('send-keys', '-t', 'p', 'C-c')
-      await expect.poll(shown).toContain(key)
+      await expect.poll(() => tmux('capture-pane', '-p', '-t', '=coppice-alder:')).toContain(key)
     } finally {
       person('kill-server')
     }

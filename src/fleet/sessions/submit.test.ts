@@ -7,7 +7,12 @@ describe('a text is shown', () => {
     ['however it is wrapped', 'a long text that is wrapped here', '', 'a long text that is wra\n  pped here'],
     ['once more', 'again', 'again', 'again\nagain'],
     ['as what stands for a paste', 'one\ntwo\nthree\nfour', '', '❯ [Pasted text #1 +3 lines]'],
-    ['as another one', 'x'.repeat(2_000), '[Pasted Content 9 chars]', '[Pasted Content 9 chars][Pasted Content 2000 chars]'],
+    [
+      'as another one',
+      'x'.repeat(2_000),
+      '[Pasted Content 9 chars]',
+      '[Pasted Content 9 chars][Pasted Content 2000 chars]',
+    ],
   ])('%s', (_how, text, before, now) => expect(isShown(text, before, now)).toBe(true))
 
   test.each([

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Tmux } from '../../process/tmux.ts'
+import type { Tmux, TmuxPane } from '../../process/tmux.ts'
 
 /** A program that shows nothing of what it is given gets Enter after this long. */
 const SHOWN_MS = 1_500
@@ -14,16 +14,16 @@ const SETTLED_MS = 100
  */
 export const submit = async (
   tmux: Pick<Tmux, 'screen' | 'paste' | 'enter'>,
-  target: string,
+  pane: TmuxPane,
   text: string,
 ): Promise<void> => {
-  const before = await tmux.screen(target)
-  await tmux.paste(target, text)
+  const before = await tmux.screen(pane)
+  await tmux.paste(pane, text)
   const deadline = performance.now() + SHOWN_MS
   do await delay(20)
-  while (!isShown(text, before, await tmux.screen(target)) && performance.now() < deadline)
+  while (!isShown(text, before, await tmux.screen(pane)) && performance.now() < deadline)
   await delay(SETTLED_MS)
-  await tmux.enter(target)
+  await tmux.enter(pane)
 }
 
 /** Its end has appeared, or what stands for a long paste: `[Pasted text #1 +3 lines]`, `[Pasted Content 1024 chars]`. */

@@ -73,8 +73,13 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
           ? [{ name: target.slice(PREFIX.length), target, root: dead ? undefined : identifySync(pid), startedAt, dead }]
           : [],
       ),
-    peek: ({ target }, lines) => tmux.capture(target, lines),
-    send: ({ target }, text) => submit(tmux, target, text),
+    peek: async ({ root }, lines) => tmux.capture(await tmux.paneOf(root.pid), lines),
+    // By its process: a person who is attached may have another window in front.
+    send: async ({ root }, text) => {
+      const pane = await tmux.paneOf(root.pid)
+      if (pane.dead) throw new AppError('program-failed', 'its program has ended')
+      await submit(tmux, pane, text)
+    },
     clear: (name) => tmux.end(targetOf(name)),
     attachCommand: ({ target }) => tmux.attachCommand(target),
   }

@@ -36,20 +36,35 @@ export const idleWorkers = async (
 export const isIdle = ({ kind, state, itemId }: FleetAgent): boolean =>
   kind === 'worker' && state === 'working' && itemId === undefined
 
-/** Gives the item to a worker that waits for one. Undefined if its worktree isn't what a new one would be. */
+/**
+ * Gives the item to a worker that waits for one. `outdated`: its worktree isn't what a new one would be. `taken`:
+ * somebody else was faster.
+ */
 export const assign = async (
   context: FleetContext,
   asker: Asker,
   { item, codebase, agent }: Assignment,
-): Promise<Slung | undefined> => {
+): Promise<Slung | 'outdated' | 'taken'> => {
   const environment = await environmentOf(context, agent)
-  if (environment === undefined || !(await isAsNew(context, codebase, environment))) return undefined
-  if (await isProvablyDead(context, agent)) return undefined
+  if (environment === undefined || !(await isAsNew(context, codebase, environment))) return 'outdated'
+  if (await isProvablyDead(context, agent)) return 'outdated'
   return give(context, asker, { item, codebase, agent }, environment)
 }
 
-/** Its session ends, and its worktree goes if the gates let it. */
+/** One that drains has an item to finish, and the time since when. */
+export const isBeingLetGo = ({ kind, state, itemId, drainingSince }: FleetAgent): boolean =>
+  kind === 'worker' && state === 'draining' && itemId === undefined && drainingSince === undefined
+
+/** Its session ends, and its worktree goes if the gates let it. Not if it was given an item meanwhile. */
 export const letGo = async (context: FleetContext, agent: FleetAgent): Promise<void> => {
+  const { fleetAgents } = context.isolation.store
+  // From here on nobody gives it an item: only one that is working gets one.
+  if (!isBeingLetGo(agent) && !(await fleetAgents.move(agent.id, 'working', 'draining'))) return
+  if ((await fleetAgents.get(agent.id))?.itemId !== undefined) {
+    await fleetAgents.move(agent.id, 'draining', 'working')
+    return
+  }
+  await context.isolation.failpoint('let-go.claimed')
   if ((await stopAgent(context, agent)).outcome !== 'stopped') return
   const stopped = await context.isolation.store.fleetAgents.get(agent.id)
   if (stopped !== undefined && stopped.itemId === undefined) await removeAgent(context, stopped)
@@ -70,7 +85,9 @@ export const assignToCrew = async (
   if (agent.state !== 'working') return refused({ kind: 'crew-asleep', crew: name, state: agent.state })
   const environment = await store.environments.liveByWork(codebase.id, toWork('agent', name))
   if (environment?.status !== 'active') return refused({ kind: 'crew-elsewhere', crew: name, codebase: codebase.name })
-  return give(context, asker, { item, codebase, agent }, environment)
+  const given = await give(context, asker, { item, codebase, agent }, environment)
+  if (given === 'taken') throw justTaken(agent)
+  return given
 }
 
 /** Its agent runs still: it may continue with the item that was parked. */
@@ -108,20 +125,25 @@ const give = async (
   asker: Asker,
   { item, codebase, agent }: Assignment,
   environment: IsolatedEnvironment,
-): Promise<Slung> => {
+): Promise<Slung | 'taken'> => {
   const { isolation } = context
   const { store, self, clock, failpoint } = isolation
-  const hooked = await store.transaction(async (inside): Promise<{ taken: FleetAgent } | { why: SlingRefusal }> => {
+  type Hooked = { readonly taken: FleetAgent } | { readonly why: SlingRefusal } | 'taken'
+  const hooked = await store.transaction(async (inside): Promise<Hooked> => {
     const current = (await inside.items.get(item.id)) ?? item
     const why = (await whyNotUp(context, inside)) ?? (await whyNotNow(inside, current))
     if (why !== undefined) return { why }
+    // It may have worked on another item since it was seen to wait, or have it still.
+    const now = await inside.fleetAgents.get(agent.id)
+    if (now?.state !== 'working' || now.itemId !== undefined || now.spawn !== agent.spawn) return 'taken'
     const patch = { itemId: item.id, environmentId: environment.id, codebaseId: codebase.id, holder: self }
-    if (!(await inside.fleetAgents.move(agent.id, 'working', 'spawning', patch))) throw justTaken(agent)
+    if (!(await inside.fleetAgents.move(agent.id, 'working', 'spawning', patch))) return 'taken'
     const taken = { ...agent, ...patch, state: 'spawning', lastSignAt: clock() } as const
     await moveToHooked(inside, asker, current, taken)
     await inside.items.update(item.id, { environmentId: environment.id })
     return { taken }
   })
+  if (hooked === 'taken') return hooked
   if ('why' in hooked) return { outcome: 'refused', item, why: hooked.why }
   const { taken } = hooked
   await failpoint('assign.hooked')

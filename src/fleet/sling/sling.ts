@@ -32,6 +32,11 @@ export const sling = async (context: FleetContext, request: SlingRequest): Promi
   const item = await itemNumbered(store, request.item)
   const codebase = await codebaseOf(context, item)
   const [hooked] = await store.fleetAgents.ofItems([item.id])
+  // A path, a process and a session mean something on their own host only.
+  const isElsewhere = [codebase, ...(hooked === undefined ? [] : [hooked])].some(
+    ({ host }) => host !== context.isolation.host,
+  )
+  if (isElsewhere) return { outcome: 'refused', item, why: { kind: 'other-host' } }
   // Stopped, crashed, or parked with its agent: that one continues in its own worktree.
   const down = await store.transaction((inside) => whyNotUp(context, inside))
   if (down !== undefined) return { outcome: 'refused', item, why: down }
@@ -62,7 +67,8 @@ const toWorker = async (
   const idle = item.environmentId === undefined ? await idleWorkers(context, pool, codebase) : []
   for (const worker of idle) {
     const assigned = await assign(context, request, { item, codebase, agent: worker })
-    if (assigned !== undefined) return assigned
+    if (assigned === 'taken') continue
+    if (assigned !== 'outdated') return assigned
     // Its worktree is out of date or was worked in. It makes room for a new one.
     await letGo(context, worker)
   }

@@ -179,10 +179,13 @@ export const requireRegular = (path: Path, file: number): number => {
   }
 }
 
-const openError = (path: Path, cause: unknown): unknown => {
-  // For a link, FreeBSD returns EMLINK; for a socket, open returns ENXIO.
+/** Why it couldn't be opened, if that is because of what it is. */
+export const openError = (path: Path, cause: unknown): unknown => {
+  // For a link, FreeBSD returns EMLINK; for a socket, or a FIFO that nobody reads, open returns ENXIO.
   if (hasCode(cause, 'ELOOP') || hasCode(cause, 'EMLINK')) return unusable(path, 'a symbolic link', { cause })
-  if (hasCode(cause, 'ENXIO') || hasCode(cause, 'ENODEV')) return unusable(path, 'a socket or a device', { cause })
+  if (hasCode(cause, 'ENXIO') || hasCode(cause, 'ENODEV'))
+    return unusable(path, 'a socket, a FIFO or a device', { cause })
+  if (hasCode(cause, 'EISDIR')) return unusable(path, 'a directory', { cause })
   if (hasCode(cause, 'EAGAIN')) {
     return new UnusableFileError(String(path), 'is locked by another program', { cause, remedy: 'try again' })
   }

@@ -1,5 +1,5 @@
 import { closeSync, constants, fchmodSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { requireRegular } from './read-untrusted.ts'
+import { openError, requireRegular } from './read-untrusted.ts'
 
 /*
  * Writing where an agent can write. Opening an existing file could block forever (a FIFO) or follow a link, so files
@@ -47,5 +47,11 @@ export const writeNewFileSync = (
 export const openLogSync = (path: string): number => {
   const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
   const flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
-  return requireRegular(path, openSync(path, flags, 0o600))
+  let file: number
+  try {
+    file = openSync(path, flags, 0o600)
+  } catch (cause) {
+    throw openError(path, cause)
+  }
+  return requireRegular(path, file)
 }

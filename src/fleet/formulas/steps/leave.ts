@@ -38,7 +38,10 @@ export const leave: Step = async (context, subject) => {
     state: 'done',
     ...(detail !== undefined && { detail }),
     record: async (store) => {
-      await store.fleetAgents.move(agent.id, 'finishing', 'gone', { endedAt: isolation.clock(), session: undefined })
+      // `fleet down` may have recorded meanwhile that its session is gone.
+      const now = await store.fleetAgents.get(agent.id)
+      if (now === undefined || now.state === 'gone' || now.spawn !== agent.spawn) return
+      await store.fleetAgents.move(now.id, now.state, 'gone', { endedAt: isolation.clock(), session: undefined })
     },
   }
 }

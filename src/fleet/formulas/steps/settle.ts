@@ -1,3 +1,5 @@
+import { AppError } from '../../../domain/errors.ts'
+import { isSettled } from '../../../domain/fleet/item.ts'
 import type { FormulaRun } from '../../../domain/fleet/formula.ts'
 import { unhookItem } from '../../items/change.ts'
 import type { Step } from '../step.ts'
@@ -6,12 +8,15 @@ import type { Step } from '../step.ts'
 export const settle: Step = async (context, { run, agent, item }) => ({
   state: 'done',
   record: async (store) => {
-    if (item === undefined || agent.itemId !== item.id) return
+    // As they are now: the item may have been parked, or resumed, since this step began.
+    const now = item && (await store.items.get(item.id))
+    if (now === undefined || (await store.fleetAgents.get(agent.id))?.itemId !== now.id) return
     await store.fleetAgents.update(agent.id, { itemId: undefined })
+    if (isSettled(now.state)) return
     const isDiscarded = has(run, 'validate-discard')
     const waits = has(run, 'open-pr') || has(run, 'enqueue')
     const to = isDiscarded ? (run.close ? 'closed' : 'open') : waits ? 'in_review' : 'closed'
-    await unhookItem(context, store, item, {
+    const isUnhooked = await unhookItem(context, store, now, {
       to,
       agent: agent.name,
       why: isDiscarded ? 'discarded' : 'done',
@@ -19,6 +24,8 @@ export const settle: Step = async (context, { run, agent, item }) => ({
       // What waits for a merge keeps its worktree until the merge is confirmed.
       withoutEnvironment: to !== 'in_review',
     })
+    // Thrown, so that nothing of this transaction stays: whoever continues settles it as it is then.
+    if (!isUnhooked) throw new AppError('busy', `item ${now.id} has just been changed`)
   },
 })
 

@@ -1,0 +1,155 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
+import type { FleetSession } from '../../domain/fleet/agent.ts'
+import { liveness } from '../../process/identity.ts'
+import { killRun } from '../../process/kill.ts'
+import { createLogger } from '../../process/log.ts'
+import { makeCgroup, writableCgroup } from '../../process/cgroup.ts'
+import { type RunMark, runMarkId } from '../../process/run-mark.ts'
+import { runProgram } from '../../process/spawn.ts'
+import { agentDirectory } from './places.ts'
+import { endProcesses } from './prepare.ts'
+import { exitCodeIn } from './running.ts'
+import { createTmuxSessions } from './tmux-sessions.ts'
+import { tmuxSocket } from './tmux-socket.ts'
+
+let box: Sandbox
+let marks: RunMark[] = []
+beforeEach(() => {
+  box = makeSandbox()
+})
+afterEach(async () => {
+  await endProcesses({ clock: Date.now }, { root: undefined, marks, graceMs: 0 })
+  marks = []
+  spawnSync('tmux', ['-S', tmuxSocket(home()), 'kill-server'])
+  box[Symbol.dispose]()
+})
+
+const home = (): string => box.path('state')
+const tmux = (...args: readonly string[]): string =>
+  execFileSync('tmux', ['-S', tmuxSocket(home()), ...args], { encoding: 'utf8' }).trim()
+const serverPid = (): number => Number(tmux('display-message', '-p', '#{pid}'))
+
+const sessionsHere = () =>
+  createTmuxSessions({
+    home: home(),
+    clock: Date.now,
+    env: { ...box.env, CANARY: 'of-ours' },
+    log: createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text }),
+  })
+
+const start = async (name: string, script: string) => {
+  const sessions = sessionsHere()
+  const mark = { id: `test.${randomUUID()}`, cgroup: undefined }
+  marks.push(mark)
+  const command = ['sh', '-c', script] as const
+  const variables = { PATH: box.env['PATH'] ?? '' }
+  const session = await sessions.start({ name, directory: box.root, command, variables, mark }, async () => undefined)
+  return { sessions, session, mark }
+}
+
+const echo = 'while read -r line; do echo "got: $line"; done'
+
+test('a message goes to the program, not to a window that a person has opened beside it', async () => {
+  const { sessions, session } = await start('alder', echo)
+  tmux('new-window', '-t', '=coppice-alder', 'sh')
+  tmux('split-window', '-b', '-t', '=coppice-alder:0', 'sh')
+  await sessions.send(session, `touch ${box.path('typed')}`)
+  await sessions.send(session, 'a longer text\nof two lines')
+  await expect.poll(() => sessions.peek(session, 5)).toContain('got: of two lines')
+  expect(await sessions.peek(session, 5)).toContain(`got: touch ${box.path('typed')}`)
+  expect(existsSync(box.path('typed'))).toBe(false)
+  // And the session is still one.
+  expect(await sessions.list()).toMatchObject([{ name: 'alder', root: session.root, dead: false }])
+})
+
+test('a semicolon at the end stays part of a message, and of a command', async () => {
+  const { sessions, session } = await start('alder', `printf '%s\\n' one\\;; ${echo} ;:\\;`)
+  for (const text of ['do this;', 'and \\;', ';']) await sessions.send(session, text)
+  await expect.poll(() => sessions.peek(session, 9)).toMatch(/got: ;$/m)
+  const seen = await sessions.peek(session, 9)
+  expect(seen).toContain('got: do this;')
+  expect(seen).toContain(String.raw`got: and \;`)
+  expect(seen).toContain('one;')
+})
+
+test('a message to a program that has ended is an error', async () => {
+  const { sessions, session } = await start('alder', 'read -r line')
+  await sessions.send(session, 'end')
+  await expect.poll(() => exitCodeIn(agentDirectory(home(), 'alder'))).toBe(0)
+  await expect.poll(async () => (await sessions.list()).map(({ dead }) => dead)).toEqual([true])
+  await expect(sessions.send(session, 'more')).rejects.toThrow('its program has ended')
+  await sessions.clear('alder')
+  await expect(sessions.send(session, 'more')).rejects.toMatchObject({ code: 'program-failed' })
+})
+
+test('attaching when the server has ended starts none with the user’s settings and variables', async () => {
+  const { sessions, session } = await start('alder', 'read -r line')
+  writeFileSync(join(box.home, '.tmux.conf'), 'set -g exit-empty off\n')
+  process.kill(serverPid(), 'SIGKILL')
+  await expect.poll(() => liveness(session.root)).toBe('dead')
+  const { command, env } = sessions.attachCommand?.(session) ?? expect.unreachable()
+  expect(env).not.toHaveProperty('CANARY')
+  spawnSync(command[0], command.slice(1), { env })
+  await expect.poll(() => spawnSync('tmux', ['-S', tmuxSocket(home()), 'show-environment', '-g']).status).not.toBe(0)
+})
+
+test('a server whose socket was deleted is found again, and no second one is started', async () => {
+  const { sessions, session } = await start('alder', echo)
+  const server = serverPid()
+  rmSync(dirname(tmuxSocket(home())), { recursive: true })
+  expect(await sessions.list()).toMatchObject([{ name: 'alder', root: session.root, dead: false }])
+  await sessions.send(session, 'still there')
+  await expect.poll(() => sessions.peek(session, 3)).toContain('got: still there')
+  rmSync(tmuxSocket(home()))
+  await start('beech', 'read -r line')
+  expect(serverPid()).toBe(server)
+  expect((await sessions.list()).map(({ name }) => name)).toEqual(['alder', 'beech'])
+})
+
+const base = writableCgroup()
+const withCgroup = base === undefined ? [] : ([['in a cgroup', base]] as const)
+
+test.each([['in none', undefined], ...withCgroup] as const)(
+  'the server survives the end of an agent, %s, that has started it for another one',
+  async (_how, parent) => {
+    const id = runMarkId(home(), randomUUID(), 1)
+    const cgroup = parent && join(parent, `coppice-${id}`)
+    const mark: RunMark = { id, cgroup: cgroup !== undefined && makeCgroup(cgroup) ? cgroup : undefined }
+    const inside = {
+      home: home(),
+      sessions: resolve(import.meta.dirname, 'tmux-sessions.ts'),
+      session: {
+        name: 'beech',
+        directory: box.root,
+        command: ['sh', '-c', 'read -r line'],
+        variables: { PATH: box.env['PATH'] },
+        mark: { id: `test.${randomUUID()}`, cgroup: undefined },
+      },
+    }
+    marks.push(inside.session.mark)
+    const script = `
+    const { home, sessions, session } = ${JSON.stringify(inside)}
+    const { createTmuxSessions } = await import(sessions)
+    const { root } = await createTmuxSessions({ home, clock: Date.now, env: process.env, log: console }).start(session, async () => {})
+    process.stdout.write(JSON.stringify(root))`
+    const started = await runProgram({
+      command: process.execPath,
+      args: ['--input-type=module', '-e', script],
+      cwd: '/',
+      env: { ...box.env, COPPICE_RUN: mark.id },
+      clock: Date.now,
+      outputLimitBytes: 100_000,
+      mark,
+    })
+    const root = JSON.parse(started.stdout) as FleetSession['root']
+    expect(await killRun([mark], { graceMs: 0, clock: Date.now })).toEqual({ outcome: 'dead' })
+    expect(cgroup !== undefined && existsSync(cgroup)).toBe(false)
+    expect(liveness(root)).toBe('alive')
+    expect(await sessionsHere().list()).toMatchObject([{ name: 'beech', root, dead: false }])
+  },
+)
