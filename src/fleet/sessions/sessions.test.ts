@@ -191,7 +191,7 @@ describe.each([
   })
 })
 
-describe('a session as tmux', () => {
+describe('the terminal of a session in tmux', () => {
   /** Draws what it was given 300 ms later, and takes an Enter before that for a part of it, as input boxes do. */
   const INPUT_BOX = `
     process.stdin.setRawMode(true)
