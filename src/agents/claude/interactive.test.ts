@@ -87,6 +87,15 @@ test.each([
   expect(command.join(' ')).not.toContain(KEY)
 })
 
+test('the user’s answers about a key are in the directory that CLAUDE_CONFIG_DIR names', async () => {
+  const ownEnvironment = { HOME: box.home, CLAUDE_CONFIG_DIR: join(box.home, 'other') }
+  const given = { granted: { ANTHROPIC_API_KEY: KEY }, ownEnvironment }
+  writeIn(box.home, '.claude.json', JSON.stringify({ customApiKeyResponses: { approved: [KEY.slice(-20)] } }))
+  expect((await started({}, given)).settings).toHaveProperty('apiKeyHelper')
+  writeIn(box.home, 'other/.claude.json', JSON.stringify({ customApiKeyResponses: { rejected: [KEY.slice(-20)] } }))
+  expect((await started({}, given)).settings).not.toHaveProperty('apiKeyHelper')
+})
+
 test('without a key, or with a configuration that makes no sense', async () => {
   expect((await started()).settings).not.toHaveProperty('apiKeyHelper')
   writeIn(box.home, '.claude.json', '{ "customApi')
@@ -100,7 +109,7 @@ test('its session is begun with an ID, and found by it', async () => {
   // A new one can't have the same ID.
   const { command } = await started({ resume: false })
   expect(command.filter((word) => word === '--resume' || word === '--session-id')).toEqual([])
-  const elsewhere = { CLAUDE_CONFIG_DIR: join(box.home, 'other') }
+  const elsewhere = { HOME: box.home, CLAUDE_CONFIG_DIR: join(box.home, 'other') }
   expect((await started({ resume: true }, { ownEnvironment: elsewhere })).command).toContain('--session-id')
 })
 

@@ -62,6 +62,8 @@ test('it is trusted here, in its sandbox, which may write to what its session ne
       'allow_login_shell=false',
       `projects={"${stage.directory}"={trust_level="trusted"}}`,
       'check_for_update_on_startup=false',
+      'notice.hide_rate_limit_model_nudge=true',
+      'tui.alternate_screen="never"',
     ]),
   )
   expect(settings.find((setting) => setting.includes('writable_roots'))).toContain('"/the/requests"]')

@@ -198,8 +198,11 @@ describe('the terminal of a session in tmux', () => {
     process.stdout.write('\\x1b[?2004hready')
     let text = '', drawn = ''
     process.stdin.on('data', (data) => {
-      for (const key of data.toString().replace(/\\x1b\\[20[01]~/g, '')) {
-        if (key === '\\r' && text !== '' && drawn === text) { console.log('\\r\\nSUBMITTED ' + text.length); text = '' }
+      for (const key of data.toString().replace(/\\x1b\\[200~/g, '<').replace(/\\x1b\\[201~/g, '>')) {
+        if (key === '\\r' && text !== '' && drawn === text) {
+          console.log('\\r\\nSUBMITTED ' + JSON.stringify(text))
+          text = ''
+        }
         else text += key
       }
       setTimeout(() => { drawn = text; process.stdout.write('\\r\\n> ' + drawn.slice(-30)) }, 300)
@@ -227,9 +230,9 @@ describe('the terminal of a session in tmux', () => {
     const { sessions, started, shown } = await startTmux([process.execPath, '-e', INPUT_BOX])
     await expect.poll(shown).toContain('ready')
     await sessions.send(started, 'short')
-    await expect.poll(shown).toContain('SUBMITTED 5')
+    await expect.poll(shown).toContain('SUBMITTED "<short>"')
     await sessions.send(started, 'of two\nlines')
-    await expect.poll(shown).toContain('SUBMITTED 12')
+    await expect.poll(shown).toContain(String.raw`SUBMITTED "<of two\nlines>"`)
   })
 
   test('a message arrives while somebody who is attached scrolls', async () => {
