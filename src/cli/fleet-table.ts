@@ -88,7 +88,7 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
   {
     name: 'crew list',
     usage: '',
-    summary: 'list the members of the crew',
+    summary: 'list crew members',
     options: {},
     words: [0, 0],
     examples: ['coppice crew list'],
@@ -97,7 +97,7 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
   {
     name: 'crew remove',
     usage: '<name>',
-    summary: 'remove a member, with worktrees that are safe to go',
+    summary: 'remove a crew member, and its worktrees if safe',
     options: {},
     words: [1, 1],
     examples: ['coppice crew remove rust'],

@@ -8,6 +8,7 @@ import { recordReplies, type ReplyContext } from './outbox/replies.ts'
 export const createTellFollowers =
   (speaker: ReplyContext): FleetContext['tell'] =>
   async (store, event, except) => {
+    if (!('item' in event)) return
     const text = describeItemEvent(event)
     for (const id of await store.items.followers(event.item.id)) {
       if (id === except) continue

@@ -1,4 +1,4 @@
-import type { Item, ParkReason } from '../domain/fleet/item.ts'
+import type { FleetEvent } from '../domain/fleet/event.ts'
 import type { RunsContext } from '../runs/context.ts'
 import type { Store } from '../store/store.ts'
 import type { Sessions } from './sessions/registry.ts'
@@ -9,10 +9,11 @@ export type FleetContext = Pick<RunsContext, 'isolation' | 'environments' | 'age
   /** The program and first arguments that run this very installation. */
   readonly installation: readonly [string, ...string[]]
   /**
-   * Tells the conversations that follow an item what became of it. Called in the transaction that records it, so that
-   * they hear of it exactly if it happened. `except`: a conversation that is answered by its own command.
+   * Tells whoever listens, such as the conversations that follow an item, what happened. Called in the transaction that
+   * records it, so that they hear of it exactly if it happened. `except`: a conversation that is answered by its own
+   * command.
    */
-  readonly tell: (store: Store, event: ItemEvent, except?: string) => Promise<void>
+  readonly tell: (store: Store, event: FleetEvent, except?: string) => Promise<void>
   /** The formula runs that this process executes now. */
   readonly executing: Set<string>
   /** Tells this home's server to look at the fleet. False if there is none, or we are it. */
@@ -20,15 +21,6 @@ export type FleetContext = Pick<RunsContext, 'isolation' | 'environments' | 'age
   /** Starts an internal command in a process that outlives us and belongs to no session. */
   readonly inBackground: (words: readonly string[]) => Promise<void>
 }
-
-export type ItemEvent = { readonly item: Item } & (
-  | { readonly kind: 'started' | 'restarted'; readonly agent: string }
-  | { readonly kind: 'parked'; readonly reason: ParkReason }
-  | { readonly kind: 'pull-request'; readonly url: string }
-  | { readonly kind: 'pushed'; readonly branch: string }
-  | { readonly kind: 'queued'; readonly landing: number }
-  | { readonly kind: 'landed' | 'closed' | 'reopened' }
-)
 
 /** Of the conversations that keep agents' sessions. */
 export const FLEET_PLATFORM = 'fleet'

@@ -150,7 +150,7 @@ describe('what happens in beads is done here:', () => {
       by: 'beads',
       change: { kind: 'state', from: 'open', to: 'closed' },
     })
-    expect(world.told.map(({ kind, item }) => [kind, item.id])).toEqual([
+    expect(world.told.map((event) => [event.kind, 'item' in event && event.item.id])).toEqual([
       ['closed', 1],
       ['parked', 2],
       ['parked', 3],

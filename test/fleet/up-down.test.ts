@@ -220,7 +220,7 @@ describe.each<FleetWorldOptions & { readonly kind: SessionKind }>([
   })
 })
 
-test('an agent that gives itself out as another one is not rebuilt, and the other one is', async () => {
+test('an agent that claims to be another one is not rebuilt, and the other one is', async () => {
   await using world = await makeFleetWorld({})
   const [liar, honest] = [await atWork(world), await atWork(world)]
   await fleetDown(world.fleet, { by, graceMs: 0 })

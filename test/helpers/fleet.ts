@@ -6,7 +6,8 @@ import { defaultPool } from '../../src/domain/config/fleet.ts'
 import type { SessionKind } from '../../src/domain/fleet/agent.ts'
 import type { Item } from '../../src/domain/fleet/item.ts'
 import type { PoolSettings } from '../../src/domain/fleet/pool.ts'
-import type { FleetContext, ItemEvent } from '../../src/fleet/context.ts'
+import type { FleetEvent } from '../../src/domain/fleet/event.ts'
+import type { FleetContext } from '../../src/fleet/context.ts'
 import { endSession } from '../../src/fleet/end-session.ts'
 import { agentDirectory, logFile } from '../../src/fleet/sessions/places.ts'
 import { createSessions } from '../../src/fleet/sessions/registry.ts'
@@ -19,7 +20,7 @@ import { makeWorld, type World, type WorldOptions } from './world.ts'
 export type FleetWorld = World & {
   readonly fleet: FleetContext
   /** What the conversations that follow an item were told. */
-  readonly told: ItemEvent[]
+  readonly told: FleetEvent[]
   addItem(title: string, change?: Partial<NewItem>): Promise<Item>
   item(id: number): Promise<Item>
   /** What an agent's program has printed. */
@@ -83,7 +84,7 @@ export const makeFleetWorld = async ({
   })
   const { context: isolation, box } = world
   const { home, clock } = isolation
-  const told: ItemEvent[] = []
+  const told: FleetEvent[] = []
   const fleet: FleetContext = {
     ...fleetIn(isolation, box.env, agents),
     tell: async (_store, event) => void told.push(event),

@@ -68,7 +68,8 @@ const work = async (options: DemoAgentOptions, request: AgentRequest, session: s
   await settleFile(tree, { ...note, number })
   request.emit({ type: 'tool', line: `committed ${DEMO_FILE} to ${branch} as ${commit.slice(0, 7)}` })
   if (!staged) request.emit({ type: 'tool', line: `left the staged version of ${DEMO_FILE} unchanged` })
-  return doneReply({ ...note, number, branch, commit, rerun })
+  const inFleet = request.environment['COPPICE_AGENT'] !== undefined
+  return doneReply({ ...note, number, branch, commit, rerun, inFleet })
 }
 
 type CommittedNote = { rerun: boolean; commit: Sha; branch: string; number: number }

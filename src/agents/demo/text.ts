@@ -51,9 +51,15 @@ const marker = (message: string): string => `<!-- ${MESSAGE_TRAILER}: ${oneLine(
 const hasNote = (text: string, { message }: DemoNote): boolean =>
   message !== undefined && text.split('\n').includes(marker(message))
 
-export type DemoDone = DemoNote & { readonly branch: string; readonly commit: string; readonly rerun: boolean }
+export type DemoDone = DemoNote & {
+  readonly branch: string
+  readonly commit: string
+  readonly rerun: boolean
+  /** Nobody talks to it here: it works an item of the fleet off. */
+  readonly inFleet: boolean
+}
 
-export const doneReply = ({ prompt, number, branch, commit, rerun }: DemoDone): string =>
+export const doneReply = ({ prompt, number, branch, commit, rerun, inFleet }: DemoDone): string =>
   `${rerun ? 'I was interrupted and asked again. The commit already exists, so I made no second one.' : 'Done: committed for real.'}
 
 > ${cut(firstLine(prompt), 200)}
@@ -62,9 +68,9 @@ export const doneReply = ({ prompt, number, branch, commit, rerun }: DemoDone): 
 - commit: \`${commit.slice(0, 7)}\`, "demo: ${cut(firstLine(prompt), 60)}"
 - file: \`${DEMO_FILE}\`, which quotes your request
 
-This is message ${number} of our conversation. I'm the demo agent: I have no model and need no account, so all I do is write things down. Your own checkout is unchanged.
+${inFleet ? '' : `This is message ${number} of our conversation. `}I'm the demo agent: I have no model and need no account, so all I do is write things down. Your own checkout is unchanged.
 
-Try next: \`/diff\` shows the change, \`/status\` shows where it is, \`/worktree remove\` removes the worktree. For an agent that does real work, install Claude Code or Codex and log in, or set COPPICE_AGENT_COMMAND to any program that reads a message on standard input; \`/agents\` shows what is missing.
+${inFleet ? '' : 'Try next: `/diff` shows the change, `/status` shows where it is, `/worktree remove` removes the worktree. '}For an agent that does real work, install Claude Code or Codex and log in, or set COPPICE_AGENT_COMMAND to any program that reads a message on standard input; \`${inFleet ? 'coppice agents' : '/agents'}\` shows what is missing.
 `
 
 export const readOnlyReply = (prompt: string, branch: string | undefined): string =>

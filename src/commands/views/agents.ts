@@ -67,7 +67,7 @@ export const describeNeed = (need: NeedsYou): string => {
     case 'paused':
       return `the fleet is paused: ${need.why}`
     case 'parked':
-      return `item ${need.item.id} (${need.item.title}) is parked: ${need.reason === undefined ? 'the reason is lost' : describeParkReason(need.reason)}`
+      return `item ${need.item.id} (${need.item.title}) is parked: ${need.reason === undefined ? 'reason unknown' : describeParkReason(need.reason)}`
     case 'no-session':
       return need.item === undefined
         ? `${need.agent}'s session has ended`

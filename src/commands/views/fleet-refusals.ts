@@ -16,7 +16,7 @@ export const explainSling = (why: SlingRefusal, item: number): Explained => {
     case 'settled':
       return { what: `item ${item} is ${why.state}`, todo: [remedy`add a new one: ${coppice('item add <title>')}`] }
     case 'in-review':
-      return { what: `item ${item} is finished and waits to be merged`, todo: [] }
+      return { what: `item ${item} is finished and waiting to be merged`, todo: [] }
     case 'hooked':
       return {
         what: `${why.agent} is working on item ${item}`,
@@ -25,7 +25,7 @@ export const explainSling = (why: SlingRefusal, item: number): Explained => {
     case 'waits':
       return {
         what: `item ${item} waits for ${why.after.map((id) => `item ${id}`).join(', ')}`,
-        todo: [remedy`give out those first; ${coppice('item ready')} lists what can start`],
+        todo: [remedy`start those first; ${coppice('item ready')} lists what can start`],
       }
     case 'other-codebase':
       return {
@@ -78,10 +78,10 @@ export const explainDone = (why: DoneRefusal, view: View): Explained => {
     case 'other-life':
       return {
         what: `this isn't ${why.agent}'s present session`,
-        todo: ['end this program: the item goes on elsewhere'],
+        todo: ['exit: the item continues in another session'],
       }
     case 'no-item':
-      return { what: `${why.agent} has no item`, todo: ['wait until you are told of one'] }
+      return { what: `${why.agent} has no item`, todo: ['wait for one'] }
     case 'item-state':
       return {
         what: `item ${why.itemId} is ${why.state.replace('_', ' ')}`,
@@ -122,12 +122,15 @@ export const explainDone = (why: DoneRefusal, view: View): Explained => {
     case 'no-pull-request':
       return {
         what: `the branch is pushed, but no pull request could be opened: ${why.said}`,
-        todo: [remedy`try again: ${coppice('done')}`, remedy`or leave it at the push: ${coppice('done --mode push')}`],
+        todo: [
+          remedy`try again: ${coppice('done')}`,
+          remedy`or finish with the push only: ${coppice('done --mode push')}`,
+        ],
       }
     case 'no-forge':
       return {
         what: "the branch is pushed, but Coppice can't open pull requests for this repository",
-        todo: [remedy`leave it at the push: ${coppice('done --mode push')}`],
+        todo: [remedy`finish with the push only: ${coppice('done --mode push')}`],
       }
     case 'command-failed':
       return {

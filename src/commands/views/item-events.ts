@@ -1,5 +1,5 @@
+import type { ItemEvent, SentBackReason } from '../../domain/fleet/event.ts'
 import { isParkedElsewhere, type Item } from '../../domain/fleet/item.ts'
-import type { ItemEvent } from '../../fleet/context.ts'
 import { describeParkReason } from './items.ts'
 
 /** `item 7 (Fix login)` */
@@ -23,6 +23,8 @@ export const describeItemEvent = (event: ItemEvent): string => {
       return `${item} is pushed to the branch \`${event.branch}\`.`
     case 'queued':
       return `${item} is waiting to land (landing ${event.landing}).`
+    case 'sent-back':
+      return `${item} couldn't land yet: ${describeSentBack(event.why)}. ${event.agent} works on it again.`
     case 'landed':
       return `${item} has landed.`
     case 'closed':
@@ -31,3 +33,8 @@ export const describeItemEvent = (event: ItemEvent): string => {
       return `${item} is open again.`
   }
 }
+
+const describeSentBack = (why: SentBackReason): string =>
+  why.kind === 'conflict'
+    ? `it conflicts with its base in ${why.paths.map((path) => `\`${path}\``).join(', ')}`
+    : `\`${why.command}\` failed`

@@ -1,3 +1,4 @@
+import type { Codebase } from '../../domain/environment.ts'
 import type { Item } from '../../domain/fleet/item.ts'
 import { fillPrompt } from '../../domain/fleet/prompt.ts'
 import type { Attempt, Primer } from '../../fleet/prime.ts'
@@ -13,8 +14,7 @@ export const primerText = (primer: Primer, view: View): string =>
 const primerInWords = (primer: Primer, view: View): string => {
   const { agent, item, environment, codebase, commits, uncommitted, attempts, after } = primer
   const who = agent.kind === 'crew' ? 'a member of the crew' : `a worker of the pool ${agent.pool ?? ''}`
-  if (item === undefined)
-    return `You are ${agent.name}, ${who}. There is no item for you yet: wait until you are told of one.`
+  if (item === undefined) return `You are ${agent.name}, ${who}. You have no item yet: wait for one.`
   return [
     `You are ${agent.name}, ${who}. Your item is ${item.id}: ${item.title}`,
     ...(item.state === 'parked' ? ['It is parked: a person has to decide something first.'] : []),
@@ -51,21 +51,21 @@ const section = (title: string, lines: readonly string[], none: string): string[
 const attemptLine = ({ at, agent, ended }: Attempt, now: number): string =>
   `${ago(at, now)}: ${agent ?? 'parked'}${agent === undefined ? '' : ' '}${typeof ended === 'string' ? describeUnhook(ended) : `: ${describeParkReason(ended)}`}`
 
-const finishLines = ({ formula, item }: Primer): string[] => {
+const finishLines = ({ formula, item, codebase }: Primer): string[] => {
   const itemId = item?.id ?? 0
   return [
     'How to finish:',
     `  1. Commit everything on this branch. Don't push, and don't switch branches.`,
-    `  2. Run \`coppice done\`${formula === undefined ? '' : ` (it ${whatFormulaDoes(formula)})`}. It ends this session.`,
+    `  2. Run \`coppice done\`${formula === undefined ? '' : ` (it ${whatFormulaDoes(formula, codebase)})`}. It ends this session.`,
     `  To give it up: coppice done --mode discard (add --close if there is nothing to do).`,
     `  If a person has to decide something: coppice item park ${itemId} "<your question>", then wait.`,
   ]
 }
 
-const whatFormulaDoes = (formula: string): string => {
+const whatFormulaDoes = (formula: string, { remote }: Pick<Codebase, 'remote'>): string => {
   switch (formula) {
     case 'push':
-      return 'pushes the branch'
+      return remote === undefined ? 'leaves the branch in the repository' : 'pushes the branch'
     case 'pr':
       return 'pushes the branch and opens a pull request'
     case 'land':

@@ -12,7 +12,7 @@ export const beaconFor = (
   const who = kind === 'crew' ? `${name}, a member of the crew` : `${name}, an agent of the pool ${pool ?? ''}`
   const where = `You work on ${codebase.name} in ${path}, on the branch ${branch}.`
   if (item === undefined) {
-    return `You are ${who}. ${where} There is no item for you yet. Wait: you will be told when there is one.`
+    return `You are ${who}. ${where} You have no item yet. Wait: one will be sent to you.`
   }
   const again = restarts > 0 ? ' Your session was restarted, so part of the work may already be done.' : ''
   return (

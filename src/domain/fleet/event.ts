@@ -1,0 +1,35 @@
+import type { Landing } from './landing.ts'
+import type { Item, ParkReason } from './item.ts'
+
+/** Something that happened in the fleet. Told in the transaction that records it. */
+export type FleetEvent = ItemEvent | AgentEvent | AlertEvent
+
+/** Heard by the conversations that follow the item. */
+export type ItemEvent = { readonly item: Item } & (
+  | { readonly kind: 'started' | 'restarted'; readonly agent: string }
+  | { readonly kind: 'parked'; readonly reason: ParkReason }
+  | { readonly kind: 'pull-request'; readonly url: string }
+  | { readonly kind: 'pushed'; readonly branch: string }
+  | { readonly kind: 'queued'; readonly landing: number }
+  /** It couldn't land, and its agent has to work on it again. */
+  | { readonly kind: 'sent-back'; readonly agent: string; readonly landing: number; readonly why: SentBackReason }
+  | { readonly kind: 'landed' | 'closed' | 'reopened' }
+)
+
+export type SentBackReason =
+  | { readonly kind: 'conflict'; readonly paths: readonly string[] }
+  | { readonly kind: 'gate-failed'; readonly command: string; readonly log: string }
+
+/** What the patrol saw of an agent. `itemId`: what it was working on. */
+export type AgentEvent = { readonly agent: string; readonly itemId: number | undefined } & (
+  | { readonly kind: 'crashed'; readonly restarts: number }
+  | { readonly kind: 'stuck'; readonly since: number }
+  /** A session whose worktree is gone was ended. */
+  | { readonly kind: 'stray-ended' }
+)
+
+export type AlertEvent =
+  /** So many agents died at once that no more are started until `fleet up`. */
+  | { readonly kind: 'mass-death'; readonly agents: readonly string[] }
+  /** A gate failed once and passed again on the same tree. */
+  | { readonly kind: 'flaky-gate'; readonly landing: Landing['id']; readonly command: string; readonly log: string }
