@@ -8,7 +8,7 @@ import { withoutInvisible } from '../domain/text/visible.ts'
 import { makeDirectorySync } from '../process/files/make-directory.ts'
 import { writeNewFileSync } from '../process/files/replace-file.ts'
 import type { FleetContext } from './context.ts'
-import { COMMAND_LINE } from './program.ts'
+import { messageText } from './message-text.ts'
 import { tailOf } from './sessions/log.ts'
 import { agentDirectory, logFile, messagesDirectory } from './sessions/places.ts'
 
@@ -51,7 +51,7 @@ export const nudgeAgent = async (context: FleetContext, name: string, given: str
     })
   }
   // A key that the program's terminal would act on isn't text.
-  const text = asMessage(withoutInvisible(given).trim(), agent)
+  const text = messageText(withoutInvisible(given).trim(), agent)
   if (text === '' || text.length > MOST_NUDGE_CHARACTERS) {
     throw new AppError('usage', `a message needs 1 to ${MOST_NUDGE_CHARACTERS} characters`)
   }
@@ -59,16 +59,6 @@ export const nudgeAgent = async (context: FleetContext, name: string, given: str
     .of(session.kind)
     .send(session, Buffer.byteLength(text) > MOST_BYTES ? byFile(context, name, text) : text)
   return agent
-}
-
-/**
- * Programs act on what begins with some characters (`/exit`, `!rm`), and complete the name at the end of a text when they
- * get Enter (`@src`). A command of the pool's own gets exactly the text.
- */
-const asMessage = (text: string, { program }: FleetAgent): string => {
-  if (program === COMMAND_LINE) return text
-  const begun = /^[/!#$@&?\\]/.test(text) ? `Message: ${text}` : text
-  return /(?:^|\s)[@$#/]\S*$/.test(begun) ? `${begun} ` : begun
 }
 
 const byFile = ({ isolation: { home, ids } }: FleetContext, name: string, text: string): string => {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Agent, AgentRequest } from '../../src/agents/agent.ts'
 import { runAgentSession } from '../../src/fleet/agent-session.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
-import { outsideDirectories, sessionProgram } from '../../src/fleet/program.ts'
+import { sessionProgram } from '../../src/fleet/program.ts'
 import { agentDirectory } from '../../src/fleet/sessions/places.ts'
 import { REQUESTS } from '../../src/fleet/sessions/requests.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
@@ -69,7 +69,7 @@ test('it may read long messages; only one whose commands are confined gets a pla
   await oneTurn(withVariables(world, { [REQUESTS]: '/somewhere' }), agent)
   const files = agentDirectory(world.context.home, agent.name)
   expect(asked.map(({ outside }) => outside)).toEqual([
-    outsideDirectories(files, { isConfined: false }),
+    { readable: [`${files}/messages`], writable: [] },
     { readable: [`${files}/messages`], writable: [`${files}/requests`] },
   ])
 })

@@ -287,6 +287,17 @@ describe('the terminal of a session in tmux', () => {
     }
   })
 
+  test('it answers requests, whatever an agent of that name has left in their place', async () => {
+    const directory = agentDirectory(box.path('state'), 'alder')
+    mkdirSync(join(directory, 'requests', 'bell', 'x'), { recursive: true })
+    mkdirSync(join(directory, 'answers'), { recursive: true })
+    writeFileSync(join(directory, 'answers', '0-1'), 'an old answer')
+    const script = 'echo 0-1 >"$0/requests/bell"; until [ -s "$0/answers/0-1" ]; do :; done; cat "$0/answers/0-1"'
+    const { shown } = await startTmux(['sh', '-c', script, directory], { answersRequests: true })
+    // Nobody can answer: there is no `coppice` on its PATH.
+    await expect.poll(shown).toContain('{}')
+  })
+
   test("its terminal is tmux's, whatever ours is", async () => {
     const { shown } = await startTmux(['sh', '-c', 'echo "TERM=$TERM"; sleep 100'])
     await expect.poll(shown).toContain('TERM=screen-256color')
