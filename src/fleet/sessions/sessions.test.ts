@@ -292,7 +292,8 @@ describe('the terminal of a session in tmux', () => {
     mkdirSync(join(directory, 'requests', 'bell', 'x'), { recursive: true })
     mkdirSync(join(directory, 'answers'), { recursive: true })
     writeFileSync(join(directory, 'answers', '0-1'), 'an old answer')
-    const script = 'echo 0-1 >"$0/requests/bell"; until [ -s "$0/answers/0-1" ]; do :; done; cat "$0/answers/0-1"'
+    const script =
+      'echo 0-1 >"$0/requests/bell"; until [ -s "$0/answers/0-1" ]; do sleep 0.05; done; cat "$0/answers/0-1"'
     const { shown } = await startTmux(['sh', '-c', script, directory], { answersRequests: true })
     // Nobody can answer: there is no `coppice` on its PATH.
     await expect.poll(shown).toContain('{}')
