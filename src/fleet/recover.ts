@@ -10,7 +10,7 @@ import { removeTrees, treesOf, undoMember } from './crew.ts'
 import { finishFormulas } from './formulas/done.ts'
 import { removeAgent } from './remove-agent.ts'
 import { agentDirectory, agentsHome } from './sessions/places.ts'
-import { isBeingLetGo, letGo, tellAssigned } from './sling/assign.ts'
+import { endIdle, isBeingLetGo, tellAssigned } from './sling/assign.ts'
 import { undoSling } from './sling/undo-sling.ts'
 import { stopAgent } from './stop-agent.ts'
 import { sleepAgain } from './wake.ts'
@@ -64,8 +64,10 @@ const settle = async (
     await settleStart(context, agent)
     return true
   }
-  if (isBeingLetGo(agent)) {
-    await letGo(context, agent)
+  if (isBeingLetGo(agent) && liveness(agent.holder) === 'dead') {
+    // One that still runs waits for an item again: whoever needs its place lets it go.
+    if (!(await isProvablyDead(context, agent))) return store.fleetAgents.move(agent.id, 'draining', 'working')
+    await endIdle(context, agent)
     return true
   }
   if (!mayHaveSession(agent.state))

@@ -33,15 +33,17 @@ export const removeAgent = async (
     if (outcome.outcome === 'refused') return { environment, kept: outcome.reasons }
   }
   await failpoint('remove-agent.environment')
-  await store.transaction(async (inside) => {
+  const isOurs = await store.transaction(async (inside) => {
     const end = { endedAt: clock(), session: undefined }
-    if (!(await inside.fleetAgents.move(agent.id, state, 'gone', end))) return
+    if (!(await inside.fleetAgents.move(agent.id, state, 'gone', end))) return false
     const item = itemId === undefined ? undefined : await inside.items.get(itemId)
-    if (item?.state !== 'hooked') return
+    if (item?.state !== 'hooked') return true
     const undone = { to: 'open', agent: agent.name, why: 'stopped', by: 'fleet', withoutEnvironment: true } as const
     await unhookItem(context, inside, item, undone)
+    return true
   })
   await failpoint('remove-agent.gone')
-  forgetFiles(context, agent.name)
+  // Whoever was faster has freed the name, and the files may be another agent's by now.
+  if (isOurs) forgetFiles(context, agent.name)
   return { environment, kept: [] }
 }

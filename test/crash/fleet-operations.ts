@@ -9,7 +9,8 @@ import { fleetDown } from '../../src/fleet/down.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { syncBeads } from '../../src/fleet/items/beads/sync.ts'
 import { closeItem } from '../../src/fleet/items/close.ts'
-import { sling } from '../../src/fleet/sling/sling.ts'
+import { isIdle, letGo } from '../../src/fleet/sling/assign.ts'
+import { sling, spawnIdle } from '../../src/fleet/sling/sling.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
 
 /*
@@ -85,6 +86,17 @@ export const fleetOperations = {
     )
   },
   'sling-crew': slingFirst(CREW),
+  /** A worker without an item. */
+  idle: async (fleet) => {
+    const [pool] = fleet.isolation.settings.pools
+    const agent = pool && (await spawnIdle(fleet, { pool, codebase: await codebaseOf(fleet), by }))
+    if (agent === undefined) throw new Error('nobody was started')
+  },
+  'let-go': async (fleet) => {
+    for (const agent of (await live(fleet)).filter(isIdle)) await letGo(fleet, agent)
+    const left = await live(fleet)
+    if (left.some(({ state }) => state !== 'stopped')) throw new Error(`still there: ${JSON.stringify(left)}`)
+  },
   'done-push': finish('push'),
   'done-pr': finish('pr'),
   'done-land': finish('land'),

@@ -52,7 +52,7 @@ test('only what is a name is looked for among the logs', async () => {
   writeFileSync(join(home, 'server.log'), 'not of an agent\n')
   expect(await peekAt(world.fleet, 'alder', 5)).toBe('of an earlier agent')
   for (const name of ['../../server', '../logs/alder', '.', '', 'ALDER']) {
-    await expect(peekAt(world.fleet, name, 5), name).rejects.toMatchObject({ code: 'not-found' })
+    await expect(peekAt(world.fleet, name, 5)).rejects.toMatchObject({ code: 'not-found' })
   }
 })
 

@@ -1,9 +1,11 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import { stepName } from '../../src/domain/fleet/formula.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import { explainDone } from '../../src/commands/views/fleet-refusals.ts'
 import { done, type DoneRequest, finishFormulas } from '../../src/fleet/formulas/done.ts'
 import { readAgentFile } from '../../src/fleet/agent-file.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
@@ -32,6 +34,21 @@ const finish = (world: FleetWorld, { agent }: AtWork, change: Partial<DoneReques
 
 const steps = (result: Awaited<ReturnType<typeof done>>): string[] =>
   'run' in result ? result.run.steps.map(({ step, state }) => `${stepName(step)} ${state}`) : []
+
+/** The commands of the shell that a refusal names. */
+const remedies = (result: Awaited<ReturnType<typeof done>>): string[] =>
+  (result.outcome === 'refused' ? result.why : [])
+    .flatMap((why) => explainDone(why, view).todo)
+    .flatMap((one) => (typeof one === 'string' ? [] : one))
+    .flatMap((part) => (typeof part === 'object' && part.of === 'shell' ? [part.command] : []))
+
+const view = {
+  paint: (_style: string, text: string) => text,
+  now: 0,
+  userHome: undefined,
+  commandText: (words: string) => `coppice ${words}`,
+  columns: undefined,
+}
 
 const isGone = async (world: FleetWorld, { agent }: AtWork): Promise<void> => {
   expect(liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('dead')
@@ -133,6 +150,19 @@ describe('done', () => {
       outcome: 'not-started',
       why: { kind: 'no-agent' },
     })
+  })
+
+  test('commits on another branch are refused, with a command that brings them along from anywhere', async () => {
+    await using world = await makeFleetWorld({ remote: true, pools: [{ done: 'push' }] })
+    const work = await atWork(world, { commit: false })
+    const { path, branch } = work.environment
+    world.box.raw(path, 'switch', '-qc', 'it-s-mine')
+    world.box.raw(path, 'commit', '-q', '--allow-empty', '-m', 'Fix the login')
+    const refused = await finish(world, work)
+    expect(refused).toMatchObject({ outcome: 'refused', why: [{ kind: 'other-branch', branch }] })
+    for (const command of remedies(refused)) execFileSync('sh', ['-c', command], { cwd: world.box.root, stdio: 'pipe' })
+    expect(await finish(world, work)).toMatchObject({ outcome: 'done' })
+    expect(world.repo.git('log', '-1', '--format=%s', `origin/${branch}`)).toBe('Fix the login')
   })
 
   test('a push that the remote rejects is refused, and works once it is mended', async () => {

@@ -39,7 +39,7 @@ export const explainSling = (why: SlingRefusal, item: number): Explained => {
       }
     case 'other-host':
       return {
-        what: `item ${item} is worked on from another machine`,
+        what: `item ${item} belongs to a repository or an agent on another machine`,
         todo: ['run this command there'],
       }
     case 'fleet-full':

@@ -27,18 +27,20 @@ export const closeItem = async (context: FleetContext, id: number, by: string): 
   if (isSettled(item.state)) return { item, worktree: undefined }
   const [agent] = await store.fleetAgents.ofItems([id])
   if (agent !== undefined) await assertAsleep(context, agent, item)
-  await store.transaction(async (inside) => {
+  const isClosed = await store.transaction(async (inside) => {
     // Until this is recorded, no agent of this host is given an item, and none is started.
     await inside.fleetControl.lock(host)
+    // First: whoever gives it to an agent of another host after this has moved it, too.
+    const current = await itemNumbered(inside, id)
     const [now] = await inside.fleetAgents.ofItems([id])
     const isAsSeen = now?.id === agent?.id && now?.spawn === agent?.spawn && now?.state === agent?.state
-    const current = await itemNumbered(inside, id)
-    if (isSettled(current.state)) return
+    if (isSettled(current.state)) return false
     if (!isAsSeen || !(await close(context, inside, current, { agent, by }))) {
       throw new AppError('busy', `item ${id} has just been changed`, { remedy: 'try again' })
     }
+    return true
   })
-  if (agent?.kind === 'worker') forgetFiles(context, agent.name)
+  if (isClosed && agent?.kind === 'worker') forgetFiles(context, agent.name)
   return { item: await itemNumbered(store, id), worktree: await removeWorktree(context, item) }
 }
 
@@ -71,6 +73,9 @@ const takeItem = async (store: Store, { id, kind, state, name }: FleetAgent, at:
 }
 
 const assertAsleep = async (context: FleetContext, agent: FleetAgent, { id }: Item): Promise<void> => {
+  if (agent.host !== context.isolation.host) {
+    throw new AppError('busy', `the agent of item ${id} is on another machine`, { remedy: 'close the item there' })
+  }
   if (!mayHaveSession(agent.state) && (await isProvablyDead(context, agent))) return
   throw new AppError('busy', `${agent.name} is working on item ${id}`, {
     remedy: remedy`stop it first: ${coppice(`fleet down ${shellWord(agent.name)}`)}`,
@@ -110,9 +115,7 @@ export const parkByHand = (
 /** Back into the queue. */
 export const reopenItem = (context: FleetContext, itemId: number, by: string): Promise<Item> =>
   context.isolation.store.transaction(async (inside) => {
-    const { clock, host } = context.isolation
-    // Until this is recorded, no agent of this host is given an item.
-    await inside.fleetControl.lock(host)
+    const { clock } = context.isolation
     const item = await itemNumbered(inside, itemId)
     const [agent] = await inside.fleetAgents.ofItems([itemId])
     if (item.state !== 'parked' || agent !== undefined) {

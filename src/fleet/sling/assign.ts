@@ -51,24 +51,38 @@ export const assign = async (
   return give(context, asker, { item, codebase, agent }, environment)
 }
 
-/** One that drains has an item to finish, and the time since when. */
-export const isBeingLetGo = ({ kind, state, itemId, drainingSince }: FleetAgent): boolean =>
-  kind === 'worker' && state === 'draining' && itemId === undefined && drainingSince === undefined
-
 /** Its session ends, and its worktree goes if the gates let it. Not if it was given an item meanwhile. */
 export const letGo = async (context: FleetContext, agent: FleetAgent): Promise<void> => {
-  const { fleetAgents } = context.isolation.store
-  // From here on nobody gives it an item: only one that is working gets one.
-  if (!isBeingLetGo(agent) && !(await fleetAgents.move(agent.id, 'working', 'draining'))) return
-  if ((await fleetAgents.get(agent.id))?.itemId !== undefined) {
-    await fleetAgents.move(agent.id, 'draining', 'working')
-    return
-  }
-  await context.isolation.failpoint('let-go.claimed')
-  if ((await stopAgent(context, agent)).outcome !== 'stopped') return
-  const stopped = await context.isolation.store.fleetAgents.get(agent.id)
-  if (stopped !== undefined && stopped.itemId === undefined) await removeAgent(context, stopped)
+  if (!(await reserve(context, agent))) return
+  await context.isolation.failpoint('let-go.reserved')
+  await endIdle(context, agent)
 }
+
+/** Of a worker that is reserved for this. Safe to repeat. */
+export const endIdle = async (context: FleetContext, agent: FleetAgent): Promise<void> => {
+  const { store } = context.isolation
+  try {
+    if ((await stopAgent(context, agent)).outcome !== 'stopped') return
+    const stopped = await store.fleetAgents.get(agent.id)
+    if (stopped !== undefined && stopped.itemId === undefined) await removeAgent(context, stopped)
+  } finally {
+    // Something of it is still running: the next round tries again.
+    await store.fleetAgents.move(agent.id, 'draining', 'working')
+  }
+}
+
+/** From here on nobody gives it an item. False if somebody has just done so. */
+const reserve = ({ isolation: { store, host, self } }: FleetContext, { id, spawn }: FleetAgent): Promise<boolean> =>
+  store.transaction(async (inside) => {
+    await inside.fleetControl.lock(host)
+    const now = await inside.fleetAgents.get(id)
+    if (now === undefined || !isIdle(now) || now.spawn !== spawn) return false
+    return inside.fleetAgents.move(id, 'working', 'draining', { holder: self })
+  })
+
+/** It is about to end without an item. One that drains otherwise has an item to finish, and a time since when. */
+export const isBeingLetGo = ({ kind, state, itemId, drainingSince }: FleetAgent): boolean =>
+  kind === 'worker' && state === 'draining' && itemId === undefined && drainingSince === undefined
 
 /** Gives the item to a crew member, who works on it in their own worktree of its codebase. */
 export const assignToCrew = async (
@@ -86,7 +100,7 @@ export const assignToCrew = async (
   const environment = await store.environments.liveByWork(codebase.id, toWork('agent', name))
   if (environment?.status !== 'active') return refused({ kind: 'crew-elsewhere', crew: name, codebase: codebase.name })
   const given = await give(context, asker, { item, codebase, agent }, environment)
-  if (given === 'taken') throw justTaken(agent)
+  if (given === 'taken') throw new AppError('busy', `${name} is no longer waiting for an item`)
   return given
 }
 
@@ -102,7 +116,9 @@ export const resume = async (
   await store.transaction(async (inside) => {
     const at = clock()
     const change = { kind: 'restarted', agent: agent.name, why: 'stopped' } as const
-    if (!(await inside.items.move(item.id, { from: 'parked', to: 'hooked', change, by, at }))) throw justTaken(agent)
+    if (!(await inside.items.move(item.id, { from: 'parked', to: 'hooked', change, by, at }))) {
+      throw new AppError('busy', `item ${item.id} is no longer parked`)
+    }
     if (conversation !== undefined) await inside.items.follow(item.id, conversation, at)
     const event = { kind: 'restarted', item: { ...item, state: 'hooked' }, agent: agent.name } as const
     await context.tell(inside, event, conversation)
@@ -133,7 +149,7 @@ const give = async (
     const current = (await inside.items.get(item.id)) ?? item
     const why = (await whyNotUp(context, inside)) ?? (await whyNotNow(inside, current))
     if (why !== undefined) return { why }
-    // It may have worked on another item since it was seen to wait, or have it still.
+    // Since it was seen to wait, it may have got another item, or be about to end.
     const now = await inside.fleetAgents.get(agent.id)
     if (now?.state !== 'working' || now.itemId !== undefined || now.spawn !== agent.spawn) return 'taken'
     const patch = { itemId: item.id, environmentId: environment.id, codebaseId: codebase.id, holder: self }
@@ -159,8 +175,6 @@ const give = async (
     throw error
   }
 }
-
-const justTaken = ({ name }: FleetAgent): AppError => new AppError('busy', `${name} has just got another item`)
 
 /** The program hears of its item; from then on the agent works on it. Repeating it only repeats the message. */
 export const tellAssigned = async (context: FleetContext, agent: FleetAgent, askedBy?: string): Promise<FleetAgent> => {
