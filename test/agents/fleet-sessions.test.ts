@@ -116,7 +116,7 @@ describe.each([claudeProgram, codexProgram])('$name', (program) => {
       const before = world.model.asked.length
       await world.coppice('fleet', 'up')
       await until('the model is asked again', async () => (world.model.asked.length > before ? true : undefined))
-      const { whole, said } = world.model.asked[before] ?? expect.unreachable()
+      const { whole, said } = world.request(before)
       expect(said.at(-1)).toContain('You are alder, an agent of the pool workers.')
       expect(whole.includes('HEARD-1')).toBe(wake === 'resume')
       expect((await world.agents())[0]).toMatchObject({ name: 'alder', state: 'working', item: 1 })
@@ -167,9 +167,9 @@ const inTurn =
   ({ results }) =>
     steps[results.length] ?? { say: 'HEARD-IT' }
 
-const untilHeard = ({ coppice }: ProgramWorld): Promise<string> =>
+const untilHeard = (world: ProgramWorld): Promise<string> =>
   until('it has answered', async () => {
-    const shown = await coppice('peek', 'alder', '--lines', '200')
+    const shown = await world.coppice('peek', 'alder', '--lines', '200')
     return shown.includes('HEARD-IT') ? shown : undefined
   })
 
@@ -200,7 +200,7 @@ describe('claude, as its user has set it up', () => {
     world.env['CLAUDE_CODE_OAUTH_TOKEN'] = 'made-up-token'
     await world.start('Fix the login button')
     await untilHeard(world)
-    const { results, whole } = world.model.asked.at(-1) ?? expect.unreachable()
+    const { results, whole } = world.request(-1)
     expect(results[0]).toContain('Nobody is at this terminal')
     expect(whole).not.toContain('the word heron')
     // The repository's own hooks run, as in a conversation.
@@ -229,7 +229,7 @@ describe('claude, as its user has set it up', () => {
     await world.start('Fix the login button')
     const shown = await untilHeard(world)
     expect(shown).not.toMatch(/Do you want|❯ 1\. Yes/)
-    const { results } = world.model.asked.at(-1) ?? expect.unreachable()
+    const { results } = world.request(-1)
     const nobody = expect.stringContaining('Nobody is at this terminal')
     const [write, config, question, read, variables, coppice] = results
     expect([write, read]).toEqual([nobody, nobody])
@@ -302,7 +302,7 @@ describe('codex, as its user has set it up', () => {
     await using world = await makeProgramWorld({ program: codexProgram, kind: 'tmux', script })
     await world.start('Fix the login button')
     await untilHeard(world)
-    const { results } = world.model.asked.at(-1) ?? expect.unreachable()
+    const { results } = world.request(-1)
     expect(results[0]).toMatch(/Read-only file system|denied|not permitted/i)
     expect(results[1]).toContain('Fix the login button')
     expect(results[2]).toContain('there is no formula')

@@ -81,6 +81,8 @@ export type ProgramWorld = ServerWorld & {
   start(title: string): Promise<AgentJson>
   /** The last request of the model's own conversation that contains this. */
   asked(part: string): Promise<Asked>
+  /** By its number; -1 is the last one. */
+  request(number: number): Asked
   agents(): Promise<readonly AgentJson[]>
   /** What `coppice` prints; it has to succeed. */
   coppice(...words: string[]): Promise<string>
@@ -149,6 +151,11 @@ fleet: { session: ${kind}, pools: { ${pools} } }
     },
     asked: (part) =>
       until(`the model hears ${part}`, async () => model.asked.findLast(({ whole }) => whole.includes(part)), 60_000),
+    request: (number) => {
+      const asked = model.asked.at(number)
+      if (asked === undefined) throw new Error(`the model was asked ${model.asked.length} times`)
+      return asked
+    },
     sessionFile: (agent, name) => join(home, 'fleet', 'agents', agent, name),
     expectGone: async ({ name, spawn, environment }) => {
       await until(

@@ -31,7 +31,7 @@ const atWork = async (agent: Agent) => {
   const { id } = await world.addItem('Fix login')
   const result = await sling(world.fleet, { item: id, by: 'cli' })
   if (result.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(result)}`)
-  return { world, agent: result.agent, environment: result.environment }
+  return { ...world, agent: result.agent, environment: result.environment }
 }
 
 /** One turn: nobody sends anything afterwards. */
@@ -55,19 +55,17 @@ const withVariables = ({ fleet }: FleetWorld, ownEnvironment: Record<string, str
 
 test('turn by turn, it continues its own session, and begins anew if it is told to', async () => {
   const asked: AgentRequest[] = []
-  const { world, agent } = await atWork(both(asked))
-  await using _world = world
-  for (const fresh of [false, false, true, false]) await oneTurn(world.fleet, agent, fresh)
+  await using world = await atWork(both(asked))
+  for (const fresh of [false, false, true, false]) await oneTurn(world.fleet, world.agent, fresh)
   expect(asked.map(({ session }) => session)).toEqual([undefined, 'session-1', undefined, 'session-3'])
 })
 
 test('it may read long messages; only one whose commands are confined gets a place for requests', async () => {
   const asked: AgentRequest[] = []
-  const { world, agent } = await atWork(both(asked))
-  await using _world = world
-  await oneTurn(world.fleet, agent)
-  await oneTurn(withVariables(world, { [REQUESTS]: '/somewhere' }), agent)
-  const files = agentDirectory(world.context.home, agent.name)
+  await using world = await atWork(both(asked))
+  await oneTurn(world.fleet, world.agent)
+  await oneTurn(withVariables(world, { [REQUESTS]: '/somewhere' }), world.agent)
+  const files = agentDirectory(world.context.home, world.agent.name)
   expect(asked.map(({ outside }) => outside)).toEqual([
     { readable: [`${files}/messages`], writable: [] },
     { readable: [`${files}/messages`], writable: [`${files}/requests`] },
@@ -76,9 +74,8 @@ test('it may read long messages; only one whose commands are confined gets a pla
 
 test('a run of it is in no cgroup, which whoever ends its session would be in, too', async () => {
   const asked: AgentRequest[] = []
-  const { world, agent } = await atWork(both(asked))
-  await using _world = world
-  await oneTurn({ ...world.fleet, cgroup: world.box.root }, agent)
+  await using world = await atWork(both(asked))
+  await oneTurn({ ...world.fleet, cgroup: world.box.root }, world.agent)
   expect(asked.map(({ mark }) => mark.cgroup)).toEqual([undefined])
 })
 
@@ -88,11 +85,10 @@ test.each([
   ['tmux', 'not here', false],
   ['process', 'terminal', false],
 ] as const)('in %s, a program with a terminal of its own (%s) runs in it: %s', async (kind, terminal, expected) => {
-  const { interactive, ...turns } = scripted(script)
-  const here = { none: {}, terminal: { interactive }, 'not here': { interactive: async () => undefined } }[terminal]
-  const program = { ...turns, ...here, confinesCommands: async () => true } as Agent
-  const { world, agent, environment } = await atWork(scripted(script))
-  await using _world = world
+  const here = { none: { interactive: undefined }, terminal: {}, 'not here': { interactive: async () => undefined } }
+  const program = { ...scripted(script), ...here[terminal], confinesCommands: async () => true } as Agent
+  await using world = await atWork(scripted(script))
+  const { agent, environment } = world
   const given = { agent, environment, pool: undefined, kind, beacon: 'x', sessionId: '1', files: '/files' }
   const fleet = { ...world.fleet, agents: new Map([[program.name, program]]) }
   const { command, isConfined } = await sessionProgram(fleet, { ...given, resume: false })

@@ -191,6 +191,12 @@ describe.each([
   })
 })
 
+const identified = (pid: number): ProcessIdentity => {
+  const identity = identifySync(pid)
+  if (identity === undefined) throw new Error(`process ${pid} has ended`)
+  return identity
+}
+
 describe('the terminal of a session in tmux', () => {
   /** Draws what it was given 300 ms later, and takes an Enter before that for a part of it, as input boxes do. */
   const INPUT_BOX = `
@@ -256,7 +262,7 @@ describe('the terminal of a session in tmux', () => {
     await expect.poll(shown).toContain('ready')
     const script = 'while read -r line; do echo "got: $line"; done'
     const created = ['new-session', '-dPF', '#{pane_pid}', '-s', 'coppice-other', '--', 'sh', '-c', script]
-    const other = { ...started, root: identifySync(Number(tmux(...created))) ?? expect.unreachable() }
+    const other = { ...started, root: identified(Number(tmux(...created))) }
     await Promise.all([sessions.send(started, 'to alder'), sessions.send(other, 'to the other')])
     await expect.poll(shown).toContain('got: to alder')
     await expect.poll(() => sessions.peek(other, 50)).toContain('got: to the other')

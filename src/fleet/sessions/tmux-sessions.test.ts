@@ -92,9 +92,10 @@ test('attaching when the server has ended starts none with the user’s settings
   writeFileSync(join(box.home, '.tmux.conf'), 'set -g exit-empty off\n')
   process.kill(serverPid(), 'SIGKILL')
   await expect.poll(() => liveness(session.root)).toBe('dead')
-  const { command, env } = sessions.attachCommand?.(session) ?? expect.unreachable()
-  expect(env).not.toHaveProperty('CANARY')
-  spawnSync(command[0], command.slice(1), { env })
+  const attach = sessions.attachCommand?.(session)
+  if (attach === undefined) throw new Error('no command attaches to it')
+  expect(attach.env).not.toHaveProperty('CANARY')
+  spawnSync(attach.command[0], attach.command.slice(1), { env: attach.env })
   await expect.poll(() => spawnSync('tmux', ['-S', tmuxSocket(home()), 'show-environment', '-g']).status).not.toBe(0)
 })
 
