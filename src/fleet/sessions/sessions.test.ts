@@ -299,7 +299,7 @@ describe('the terminal of a session in tmux', () => {
     mkdirSync(join(directory, 'answers'), { recursive: true })
     writeFileSync(join(directory, 'answers', '0-1'), 'an old answer')
     const script =
-      'echo 0-1 >"$0/requests/bell"; until [ -s "$0/answers/0-1" ]; do sleep 0.05; done; cat "$0/answers/0-1"'
+      'echo 0-1 >"$0/requests/bell"; until [ -s "$0/answers/0-1" ]; do sleep 0.05; done; cat "$0/answers/0-1"; sleep 100'
     const { shown } = await startTmux(['sh', '-c', script, directory], { answersRequests: true })
     // Nobody can answer: there is no `coppice` on its PATH.
     await expect.poll(shown).toContain('{}')
