@@ -14,6 +14,7 @@ import { runProgram } from '../../process/spawn.ts'
 import { agentDirectory } from './places.ts'
 import { endProcesses } from './prepare.ts'
 import { exitCodeIn } from './running.ts'
+import type { SessionKindRules } from './session.ts'
 import { createTmuxSessions } from './tmux-sessions.ts'
 import { tmuxSocket } from './tmux-socket.ts'
 
@@ -87,15 +88,17 @@ test('a message to a program that has ended is an error', async () => {
   await expect(sessions.send(session, 'more')).rejects.toMatchObject({ code: 'program-failed' })
 })
 
+const attachTo = ({ attachCommand }: SessionKindRules, session: FleetSession) =>
+  attachCommand?.(session) ?? expect.unreachable('nobody can attach to it')
+
 test('attaching when the server has ended starts none with the user’s settings and variables', async () => {
   const { sessions, session } = await start('alder', 'read -r line')
   writeFileSync(join(box.home, '.tmux.conf'), 'set -g exit-empty off\n')
   process.kill(serverPid(), 'SIGKILL')
   await expect.poll(() => liveness(session.root)).toBe('dead')
-  const attach = sessions.attachCommand?.(session)
-  if (attach === undefined) throw new Error('no command attaches to it')
-  expect(attach.env).not.toHaveProperty('CANARY')
-  spawnSync(attach.command[0], attach.command.slice(1), { env: attach.env })
+  const { command, env } = attachTo(sessions, session)
+  expect(env).not.toHaveProperty('CANARY')
+  spawnSync(command[0], command.slice(1), { env })
   await expect.poll(() => spawnSync('tmux', ['-S', tmuxSocket(home()), 'show-environment', '-g']).status).not.toBe(0)
 })
 
