@@ -23,8 +23,13 @@ export type Agent = {
    * `signal` aborts, its whole process tree is dead before this settles.
    */
   run(request: AgentRequest): Promise<AgentResult>
-  /** How to start it in a terminal that a person can attach to. Missing: it works only through `run`. */
-  interactive?(request: InteractiveRequest): Promise<InteractiveProgram>
+  /**
+   * How to start it in a terminal that a person can attach to. It starts without a question and asks none later: what is
+   * typed there would answer it. Missing, or undefined if that isn't possible here: it works only through `run`.
+   */
+  interactive?(request: InteractiveRequest): Promise<InteractiveProgram | undefined>
+  /** Whether the commands that it runs are kept from the network and from writing elsewhere. Missing: they aren't. */
+  confinesCommands?(): Promise<boolean>
   /** Those of our own variables that its program gets, such as its model's key. */
   readonly granted?: Readonly<Record<string, string>>
   /** It runs no commands, so it can't report by itself that an item is done. */
@@ -37,9 +42,20 @@ export type InteractiveRequest = {
   readonly prompt: string
   /** To find its session again: unique for one agent of the fleet, and a UUID. */
   readonly sessionId: string
+  /** Since when that agent exists: an earlier session in this directory was somebody else's. */
+  readonly since: number
   /** Continue the session, if there is one. */
   readonly resume: boolean
-  /** Directories outside of its own that it may write, where it has a sandbox. */
+  readonly outside: OutsideDirectories
+  /** Of this session, private, and deleted with it: for files that the program needs. */
+  readonly files: string
+}
+
+/** In a session of the fleet: directories beside its own that it needs for the commands and messages of that session. */
+export type OutsideDirectories = {
+  /** Messages that are too long to be typed. */
+  readonly readable: readonly string[]
+  /** Where it has a sandbox. */
   readonly writable: readonly string[]
 }
 
@@ -47,6 +63,8 @@ export type InteractiveProgram = {
   readonly command: readonly [string, ...string[]]
   /** Beside `granted`. */
   readonly variables: Readonly<Record<string, string>>
+  /** Ctrl-C would end it while it waits, so a person's Ctrl-C becomes Escape, which only interrupts. */
+  readonly escapeOnInterrupt?: true
 }
 
 export type AgentAvailability =
@@ -66,6 +84,8 @@ export type AgentRequest = {
   /** The agent's session id from an earlier run in this conversation, to resume. */
   readonly session: string | undefined
   readonly rules: AgentRules
+  /** Only in a session of the fleet. */
+  readonly outside?: OutsideDirectories | undefined
   /** A stranger's tree (a fork's pull request): its instructions for agents are ignored. */
   readonly untrusted: boolean
   /** The process's whole environment: allow-listed, with the COPPICE_* variables and leased ports. */

@@ -24,4 +24,4 @@ export const resumable = async (
 }
 
 /** It becomes a program argument and must never be parsed as an option. */
-const isSessionId = (session: string): boolean => /^[A-Za-z0-9][\w-]{0,127}$/.test(session)
+export const isSessionId = (session: string): boolean => /^[A-Za-z0-9][\w-]{0,127}$/.test(session)

@@ -4,6 +4,7 @@ import type { OwnEngine } from './chat/without-server.ts'
 /** A call that only the command line supports: it may become the server, and it writes while working. */
 export type CliCall = Call & {
   readonly cwd: string
+  readonly env: Readonly<Record<string, string | undefined>>
   /** Writes at once, for people; undefined if the output is for a program. */
   readonly live: ((text: string) => void) | undefined
   /** Shows a secret on the terminal; undefined if output may end up in a log, pipe or file. */

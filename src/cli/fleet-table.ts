@@ -52,7 +52,7 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
     options: {},
     words: [0, 0],
     examples: ['coppice prime', 'coppice prime --json'],
-    load: async () => (await import('../commands/fleet/prime.ts')).prime,
+    load: async () => (await import('./commands/session-requests.ts')).ownPrime,
   },
   {
     name: 'done',
@@ -66,7 +66,7 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
     },
     words: [0, 0],
     examples: ['coppice done', 'coppice done --mode discard --close'],
-    load: async () => (await import('../commands/fleet/done.ts')).done,
+    load: async () => (await import('./commands/session-requests.ts')).ownDone,
   },
   {
     name: 'crew add',
@@ -105,13 +105,23 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
   },
   {
     name: 'internal agent-session',
-    usage: '<agent id>',
+    usage: '<agent id> [--fresh]',
     summary: 'run an agent turn by turn, in its session',
-    options: {},
+    options: { fresh: { type: 'boolean', summary: "don't continue its earlier session" } },
     words: [1, 1],
     examples: [],
     hidden: true,
     load: async () => (await import('./commands/fleet-internal.ts')).agentSessionCommand,
+  },
+  {
+    name: 'internal answer',
+    usage: '<request>',
+    summary: "do what an agent's command in a sandbox asks for",
+    options: {},
+    words: [1, 1],
+    examples: [],
+    hidden: true,
+    load: async () => (await import('./commands/session-requests.ts')).answerCommand,
   },
   {
     name: 'internal leave',

@@ -130,6 +130,7 @@ const runCommand = async (
     values,
     codebase,
     cwd,
+    env: terminal.env,
     signal: terminal.signal,
     open,
     notice: (notice) => notices.push(notice),

@@ -3,7 +3,7 @@ import { runningServer } from '../server/record.ts'
 import { readToken } from '../server/token-file.ts'
 
 /** Commands after which a pool may have something to do. */
-const changesFleet = /^(?:item|sling|done|fleet|crew|internal leave)\b/
+const changesFleet = /^(?:item|sling|done|fleet|crew|internal (?:leave|answer))\b/
 
 /** Long for a local call, short for people. */
 const PATIENCE_MS = 500

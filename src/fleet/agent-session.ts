@@ -8,6 +8,7 @@ import { readReply } from '../agents/question.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
 import type { FleetAgent } from '../domain/fleet/agent.ts'
+import type { Item } from '../domain/fleet/item.ts'
 import { toWork } from '../domain/work.ts'
 import type { RunReporter, RunRequest, RunResult } from '../runs/request.ts'
 import { runAgent } from '../runs/run.ts'
@@ -18,7 +19,10 @@ import { done, type Done } from './formulas/done.ts'
 import { itemNumbered } from './items/add.ts'
 import { parkItem } from './items/change.ts'
 import { primeAgent, type Primer } from './prime.ts'
+import { outsideDirectories } from './program.ts'
 import { beaconFor } from './sessions/beacon.ts'
+import { agentDirectory } from './sessions/places.ts'
+import { REQUESTS } from './sessions/requests.ts'
 
 export type SessionEvent =
   | { readonly kind: 'prompt'; readonly text: string }
@@ -37,27 +41,47 @@ export type SessionIo = {
   /** For an agent that runs no commands: what `coppice prime` would have told it. */
   readonly primed: (primer: Primer) => string
   readonly signal: AbortSignal
+  /** Begin a new session of the program, whatever went before. */
+  readonly fresh?: boolean
 }
 
 /** Resolves when the input ends, or the agent has finished its item and its session is to end. */
 export const runAgentSession = async (context: FleetContext, caller: AgentCaller, io: SessionIo): Promise<void> => {
   const { isolation } = context
-  const { agent, codebase, environment } = await subjectOf(context, caller)
-  const item = agent.itemId === undefined ? undefined : await isolation.store.items.get(agent.itemId)
+  const subject = await subjectOf(context, caller)
+  const { agent, codebase, environment } = subject
+  const item = await itemOf(context, subject)
   const turns = createTurns()
   const conversation = await conversationOf(context, agent, codebase)
-  // One that can't run `coppice prime` gets its order itself.
-  const order = item && `${item.title}\n\n${item.body}`.trim()
-  let prompt: string | undefined =
-    runsNoCommands(context, agent) && order !== undefined ? order : beaconFor(agent, item, codebase, environment)
+  if (io.fresh === true) await isolation.store.sessions.end(conversation, 'fresh start', isolation.clock())
+  // One that runs no commands can't wait by itself.
+  const waits = item === undefined && runsNoCommands(context, agent)
+  let prompt = waits ? await waitForPrompt(io) : beaconFor(agent, item, codebase, environment)
+  let ordered: number | undefined
   for (let turn = 1; prompt !== undefined; turn += 1) {
-    io.show({ kind: 'prompt', text: prompt })
-    const request = { prompt, turn, turns, conversation }
+    const now = await subjectOf(context, caller)
+    const order = now.agent.itemId === ordered ? undefined : await orderFor(context, now)
+    ordered = now.agent.itemId
+    const request = { prompt: order ?? prompt, turn, turns, conversation }
+    io.show({ kind: 'prompt', text: request.prompt })
     if (await oneTurn(context, caller, io, request)) return
-    io.show({ kind: 'waiting' })
-    prompt = await io.next()
+    prompt = await waitForPrompt(io)
   }
 }
+
+const waitForPrompt = (io: SessionIo): Promise<string | undefined> => {
+  io.show({ kind: 'waiting' })
+  return io.next()
+}
+
+/** One that can't run `coppice prime` gets a new item's words themselves, in place of what tells it of the item. */
+const orderFor = async (context: FleetContext, subject: Subject): Promise<string | undefined> => {
+  const item = runsNoCommands(context, subject.agent) ? await itemOf(context, subject) : undefined
+  return item && `${item.title}\n\n${item.body}`.trim()
+}
+
+const itemOf = async ({ isolation: { store } }: FleetContext, { agent }: Subject): Promise<Item | undefined> =>
+  agent.itemId === undefined ? undefined : store.items.get(agent.itemId)
 
 type Turn = {
   readonly prompt: string
@@ -74,7 +98,9 @@ const oneTurn = async (context: FleetContext, caller: AgentCaller, io: SessionIo
   try {
     const primer = needsHelp ? await primeAgent(context, caller) : undefined
     const told = primer === undefined || 'why' in primer ? undefined : io.primed(primer)
-    const result = await runAgent(context, requestOf(context, subject, io, { ...turn, context: told }))
+    // No cgroup: whoever ends the session may have been started in the run (`coppice done`), and would end itself.
+    const unboxed = { ...context, cgroup: undefined }
+    const result = await runAgent(unboxed, requestOf(context, subject, io, { ...turn, context: told }))
     io.show({ kind: 'ended', result })
     if (!('record' in result)) return false
     await isolation.store.transaction(async (store) => {
@@ -156,11 +182,18 @@ const requestOf = (
   holder: { kind: 'conversation', id: conversation, name: `the agent ${agent.name}`, environmentId: environment.id },
   fleetAgent: agent.id,
   variables: ownVariables(context),
+  outside: outsideOf(context, agent),
   reportTo: { platform: FLEET_PLATFORM, conversationId: agent.id, messageId: `${agent.spawn}:${turn}` },
   reporter: reporterFor(context, agent, io),
   turns,
   signal: io.signal,
 })
+
+const outsideOf = (
+  { isolation: { home, ownEnvironment = {} } }: FleetContext,
+  { name }: FleetAgent,
+): RunRequest['outside'] =>
+  outsideDirectories(agentDirectory(home, name), { isConfined: ownEnvironment[REQUESTS] !== undefined })
 
 /** The agent's own commands find their agent and home by these. */
 const ownVariables = ({ isolation: { ownEnvironment = {} } }: FleetContext): Readonly<Record<string, string>> =>

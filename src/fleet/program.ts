@@ -1,11 +1,12 @@
 import { chooseAgent } from '../agents/registry.ts'
-import type { Agent } from '../agents/agent.ts'
+import type { Agent, OutsideDirectories } from '../agents/agent.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import type { FleetAgent, SessionKind } from '../domain/fleet/agent.ts'
 import type { PoolSettings } from '../domain/fleet/pool.ts'
 import type { FleetContext } from './context.ts'
 import { assertDatabaseInConfig } from './sessions/database.ts'
+import { messagesDirectory, requestsDirectory } from './sessions/places.ts'
 
 /** What an agent of a pool with `command` runs. */
 export const COMMAND_LINE = 'command line'
@@ -28,6 +29,9 @@ export const programFor = async (
 export type SessionProgram = {
   readonly command: readonly [string, ...string[]]
   readonly variables: Readonly<Record<string, string>>
+  /** Its commands run in a sandbox: the session answers their requests. */
+  readonly isConfined: boolean
+  readonly escapeOnInterrupt?: true
 }
 
 export type ProgramRequest = {
@@ -38,33 +42,45 @@ export type ProgramRequest = {
   readonly beacon: string
   readonly sessionId: string
   readonly resume: boolean
-  readonly writable: readonly string[]
+  /** The agent's own. */
+  readonly files: string
 }
 
 /**
- * The command of an agent's session. In tmux, a program with a terminal of its own runs as it is. Any other is run by
- * Coppice turn by turn, with the same input and output.
+ * The command of an agent's session. In tmux, a program with a terminal of its own runs as it is, if it can do that
+ * without asking anything. Any other is run by Coppice turn by turn, with the same input and output.
  */
 export const sessionProgram = async (
   { agents, installation }: Pick<FleetContext, 'agents' | 'installation'>,
-  { agent, environment, pool, kind, beacon, sessionId, resume, writable }: ProgramRequest,
+  { agent, environment, pool, kind, beacon, sessionId, resume, files }: ProgramRequest,
 ): Promise<SessionProgram> => {
   if (agent.program === COMMAND_LINE) {
     const command = pool?.command
-    if (command !== undefined) return { command: ['/bin/sh', '-c', command], variables: {} }
+    if (command !== undefined) return { command: ['/bin/sh', '-c', command], variables: {}, isConfined: false }
     throw new AppError('not-found', `${agent.name}'s pool no longer has a command`, {
       remedy: `set fleet.pools.${agent.pool ?? '…'}.command in config.yaml, or close its item`,
     })
   }
   const program = agentNamed(agents, agent)
   const granted = program.granted ?? {}
-  if (kind === 'tmux' && program.interactive !== undefined) {
-    const { path: directory } = environment
-    const started = await program.interactive({ directory, prompt: beacon, sessionId, resume, writable })
-    return { command: started.command, variables: { ...granted, ...started.variables } }
-  }
-  return { command: [...installation, 'internal', 'agent-session', agent.id], variables: granted }
+  const isConfined = (await program.confinesCommands?.()) === true
+  const { path: directory } = environment
+  const outside = outsideDirectories(files, { isConfined })
+  const request = { directory, prompt: beacon, sessionId, since: agent.createdAt, resume, outside, files }
+  const started = kind === 'tmux' ? await program.interactive?.(request) : undefined
+  if (started !== undefined) return { ...started, variables: { ...granted, ...started.variables }, isConfined }
+  const turnByTurn = ['internal', 'agent-session', agent.id, ...(resume ? [] : ['--fresh'])]
+  return { command: [...installation, ...turnByTurn], variables: granted, isConfined }
 }
+
+/** Of an agent's own directory: what its program may read, and write. */
+export const outsideDirectories = (
+  files: string,
+  { isConfined }: Pick<SessionProgram, 'isConfined'>,
+): OutsideDirectories => ({
+  readable: [messagesDirectory(files)],
+  writable: isConfined ? [requestsDirectory(files)] : [],
+})
 
 const agentNamed = (agents: ReadonlyMap<string, Agent>, { name, program }: FleetAgent): Agent => {
   const found = agents.get(program)

@@ -8,8 +8,9 @@ import { withoutInvisible } from '../domain/text/visible.ts'
 import { makeDirectorySync } from '../process/files/make-directory.ts'
 import { writeNewFileSync } from '../process/files/replace-file.ts'
 import type { FleetContext } from './context.ts'
+import { messageText } from './message-text.ts'
 import { tailOf } from './sessions/log.ts'
-import { agentDirectory, logFile } from './sessions/places.ts'
+import { agentDirectory, logFile, messagesDirectory } from './sessions/places.ts'
 
 /** A terminal in line mode takes 4,096 bytes in a line and drops the rest. */
 const MOST_BYTES = 3_500
@@ -50,7 +51,7 @@ export const nudgeAgent = async (context: FleetContext, name: string, given: str
     })
   }
   // A key that the program's terminal would act on isn't text.
-  const text = withoutInvisible(given).trim()
+  const text = messageText(withoutInvisible(given).trim(), agent)
   if (text === '' || text.length > MOST_NUDGE_CHARACTERS) {
     throw new AppError('usage', `a message needs 1 to ${MOST_NUDGE_CHARACTERS} characters`)
   }
@@ -61,7 +62,7 @@ export const nudgeAgent = async (context: FleetContext, name: string, given: str
 }
 
 const byFile = ({ isolation: { home, ids } }: FleetContext, name: string, text: string): string => {
-  const directory = join(agentDirectory(home, name), 'messages')
+  const directory = messagesDirectory(agentDirectory(home, name))
   makeDirectorySync(directory)
   const file = join(directory, `${ids().slice(0, 8)}.txt`)
   writeNewFileSync(file, `${text}\n`, { mode: 0o600 })

@@ -1,9 +1,9 @@
-import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { FleetAgent, FleetSession } from '../domain/fleet/agent.ts'
 import type { Item } from '../domain/fleet/item.ts'
 import type { PoolSettings } from '../domain/fleet/pool.ts'
 import { acquireLease } from '../isolation/lease.ts'
+import { makeDirectorySync } from '../process/files/make-directory.ts'
 import { agentMark } from '../process/run-mark.ts'
 import { writeAgentFile } from './agent-file.ts'
 import type { FleetContext } from './context.ts'
@@ -39,7 +39,9 @@ export const startSession = async (
   const kind = sessions.chosen()
   const mark = agentMark(home, agent.spawn)
   const beacon = beaconFor(agent, item, codebase, environment)
-  const { command, variables } = await sessionProgram(context, {
+  const files = agentDirectory(home, agent.name)
+  makeDirectorySync(files)
+  const program = await sessionProgram(context, {
     agent,
     environment,
     pool,
@@ -47,15 +49,17 @@ export const startSession = async (
     beacon,
     sessionId: resume || agent.restarts === 0 ? agent.id : ids(),
     resume,
-    writable: [join(agentDirectory(home, agent.name), 'mail')],
+    files,
   })
   const session = await kind.start(
     {
       name: agent.name,
       directory: environment.path,
-      command,
-      variables: await sessionVariables(context, { agent, codebase, environment, mark, beacon, program: variables }),
+      command: program.command,
+      variables: await sessionVariables(context, { agent, codebase, environment, mark, beacon, program }),
       mark,
+      answersRequests: program.isConfined,
+      escapeOnInterrupt: program.escapeOnInterrupt,
     },
     async (begun) => {
       await failpoint('spawn.started')

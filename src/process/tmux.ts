@@ -23,12 +23,12 @@ export type Tmux = {
   paneOf(pid: number): Promise<TmuxPane>
   /** The last lines of its screen, with its history. */
   capture(pane: TmuxPane, lines: number): Promise<string>
-  /** As typed: one line, without Enter. */
-  type(pane: TmuxPane, text: string): Promise<void>
+  /** What a person who is attached sees now, without the history. */
+  screen(pane: TmuxPane): Promise<string>
   /** As pasted, in brackets if the program asked for them. */
   paste(pane: TmuxPane, text: string): Promise<void>
-  /** Named keys: `Enter`, `Down`. */
-  press(pane: TmuxPane, keys: readonly string[]): Promise<void>
+  /** The key, also while somebody who is attached scrolls: tmux itself would take that one as a key of theirs. */
+  enter(pane: TmuxPane): Promise<void>
   /** Ends the session. What ran in it gets a hangup, and may survive it. */
   end(name: string): Promise<void>
   /** What attaches a terminal to it. */
@@ -48,6 +48,8 @@ export type NewTmuxSession = {
   readonly command: readonly [string, ...string[]]
   /** A program that gets all output as its input. */
   readonly log: readonly [string, ...string[]]
+  /** The Ctrl-C of somebody who is attached becomes Escape. */
+  readonly escapeOnInterrupt?: boolean
   readonly columns?: number
   readonly rows?: number
 }
@@ -72,6 +74,8 @@ export type TmuxOptions = {
   readonly clock: Clock
 }
 
+const ESCAPES = '@escape-on-interrupt'
+
 /** The pane of a program that has ended stays, so that its last words can be read. */
 export const tmuxSettings = `set -g remain-on-exit on
 set -g history-limit 20000
@@ -81,6 +85,7 @@ set -g status-left-length 40
 set -g status-left '[#{session_name}] '
 set -g status-right 'detach: C-b d'
 set -g set-titles off
+bind-key -n C-c if-shell -F '#{${ESCAPES}}' 'send-keys Escape' 'send-keys C-c'
 `
 
 /** `-t name` alone also means every session whose name starts with it. */
@@ -89,6 +94,7 @@ const firstPaneOf = (name: string): string => `=${name}:`
 
 export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): Tmux => {
   const variables = serverEnvironment(env)
+  let pastes = 0
   const call = async (args: readonly string[], { stdin, program = plain }: CallOptions = {}): Promise<Called> => {
     const { exitCode, stdout, stderr, timedOut } = await runProgram({
       ...program('tmux', ['-S', socket, '-f', settingsFile, '-u', ...args]),
@@ -118,14 +124,23 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
     if (isWithoutServer(called.stderr)) return []
     throw new AppError('program-failed', `tmux: the sessions can't be listed: ${called.stderr.trim()}`)
   }
+  const paste = async ({ id }: TmuxPane, text: string, options: readonly string[]): Promise<void> => {
+    // Of this paste alone: others may be pasting into other sessions.
+    const buffer = `coppice-${process.pid}-${id.slice(1)}-${(pastes += 1)}`
+    await run(['load-buffer', '-b', buffer, '-'], { stdin: text })
+    await run(['paste-buffer', '-d', ...options, '-b', buffer, '-t', id])
+  }
   return {
-    start: async ({ name, directory, command, log, columns = 200, rows = 50 }) => {
+    start: async ({ name, directory, command, log, escapeOnInterrupt = false, columns = 200, rows = 50 }) => {
       // One call: whatever the program prints first is in the log, too.
       const create = ['new-session', '-d', '-P', '-F', '#{pane_pid}', '-s', name, '-c', word(directory)]
       const size = ['-x', String(columns), '-y', String(rows)]
       const pipe = ['pipe-pane', '-o', '-t', firstPaneOf(name), shellLine(log)]
+      const escapes = escapeOnInterrupt ? [';', 'set-option', '-p', '-t', firstPaneOf(name), ESCAPES, '1'] : []
       // It may start the server, which belongs to all sessions, even if an agent asks for this from within one.
-      const stdout = await run([...create, ...size, '--', ...command.map(word), ';', ...pipe], { program: unmarked })
+      const stdout = await run([...create, ...size, '--', ...command.map(word), ';', ...pipe, ...escapes], {
+        program: unmarked,
+      })
       const pid = Number(stdout.trim().split('\n')[0])
       if (Number.isSafeInteger(pid) && pid > 0) return { pid }
       throw new AppError('program-failed', `tmux: unknown process of the new session: ${stdout.slice(0, 200)}`)
@@ -137,13 +152,9 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
       throw new AppError('program-failed', `tmux: process ${pid} has no terminal any more`)
     },
     capture: ({ id }, lines) => run(['capture-pane', '-p', '-J', '-t', id, '-S', `-${lines}`]),
-    type: async ({ id }, text) => void (await run(['send-keys', '-l', '-t', id, '--', word(text)])),
-    paste: async ({ id }, text) => {
-      const buffer = `coppice-${process.pid}`
-      await run(['load-buffer', '-b', buffer, '-'], { stdin: text })
-      await run(['paste-buffer', '-d', '-p', '-r', '-b', buffer, '-t', id])
-    },
-    press: async ({ id }, keys) => void (await run(['send-keys', '-t', id, ...keys])),
+    screen: ({ id }) => run(['capture-pane', '-p', '-J', '-t', id]),
+    paste: (pane, text) => paste(pane, text, ['-p', '-r']),
+    enter: (pane) => paste(pane, '\n', []),
     end: async (name) => {
       const called = await call(['kill-session', '-t', sessionOf(name)])
       if (called.exitCode === 0 || isWithoutServer(called.stderr) || /can't find session/.test(called.stderr)) return

@@ -41,6 +41,7 @@ export type RunRequest = {
   readonly fleetAgent?: string
   /** Beside those that every agent gets. */
   readonly variables?: Readonly<Record<string, string>>
+  readonly outside?: AgentRequest['outside']
   /** Where to report what is found after the run. */
   readonly reportTo: RunAddress
   readonly reporter: RunReporter

@@ -106,6 +106,7 @@ const inPlace = async (
     attachments: request.attachments,
     session: session.agentSessionId,
     rules: request.rules,
+    outside: request.outside,
     untrusted: !place.trusted,
     environment: environment.variables,
     mark: watched.mark,

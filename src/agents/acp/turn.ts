@@ -94,7 +94,9 @@ const createClient = (
     if (request.signal.aborted) throw RequestError.invalidRequest(undefined, 'the run was stopped')
     if (rules.access === 'read') throw RequestError.invalidRequest(undefined, 'this run is read-only')
   }
-  const isAttached = (path: string): boolean => request.attachments?.some((one) => one.path === path) === true
+  const readable = new Set(request.outside?.readable)
+  const isAttached = (path: string): boolean =>
+    readable.has(dirname(path)) || request.attachments?.some((one) => one.path === path) === true
   return client({ name: 'coppice' })
     .onNotification('session/update', ({ params }) => updates.handle(params.update))
     .onRequest('fs/read_text_file', async ({ params }) => ({

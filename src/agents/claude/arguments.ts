@@ -12,12 +12,11 @@ export type ClaudeCall = {
 
 /** Arguments of `claude` for one message, which goes to stdin. */
 export const claudeArguments = (
-  { rules, untrusted, attachments }: Pick<AgentRequest, 'rules' | 'untrusted' | 'attachments'>,
+  { rules, untrusted, attachments, outside }: Pick<AgentRequest, 'rules' | 'untrusted' | 'attachments' | 'outside'>,
   call: ClaudeCall,
 ): string[] => {
   const permissions = permissionsFor(rules, call)
-  // A rule rather than --add-dir, which would let it edit there too.
-  const files = directoriesOf(attachments).filter(isPlainPath)
+  const reading = fileRules([...directoriesOf(attachments), ...(outside?.readable ?? [])])
   return [
     '-p',
     '--output-format',
@@ -30,12 +29,18 @@ export const claudeArguments = (
     '--permission-mode',
     permissions.mode,
     ...(call.asks ? ['--permission-prompt-tool', 'stdio'] : []),
-    ...listed('--allowedTools', [...permissions.allowed, ...files.map((path) => `Read(/${path}/**)`)]),
-    ...listed('--disallowedTools', [...permissions.denied, ...files.map((path) => `Edit(/${path}/**)`)]),
+    ...listed('--allowedTools', [...permissions.allowed, ...reading.allowed]),
+    ...listed('--disallowedTools', [...permissions.denied, ...reading.denied]),
     // Ignore a stranger's hooks, MCP servers, CLAUDE.md, skills and commands; keep the user's own.
     ...(untrusted ? ['--setting-sources', 'user', '--strict-mcp-config'] : []),
     ...(call.session === undefined ? [] : ['--resume', call.session]),
   ]
+}
+
+/** Rules for directories outside of its own that it may read. Not --add-dir, which would let it edit there too. */
+export const fileRules = (directories: readonly string[]): Pick<ClaudePermissions, 'allowed' | 'denied'> => {
+  const plain = directories.filter(isPlainPath)
+  return { allowed: plain.map((path) => `Read(/${path}/**)`), denied: plain.map((path) => `Edit(/${path}/**)`) }
 }
 
 /** In a rule, other characters would have a meaning. */

@@ -3,9 +3,9 @@
  */
 import type { Clock, Ids } from '../../domain/clock.ts'
 import type { ClaudePermissionMode, Permissions } from '../../domain/config/agents.ts'
-import type { Agent, AgentAvailability, AgentRequest, AgentResult } from '../agent.ts'
+import type { Agent, AgentAvailability, AgentRequest, AgentResult, InteractiveRequest } from '../agent.ts'
 import { claudeArguments } from './arguments.ts'
-import { claudeInTerminal } from './interactive.ts'
+import { asksWhileWorking, claudeInTerminal } from './interactive.ts'
 import { createClaudeControl } from './control.ts'
 import { type ClaudeEnding, createClaudeReader } from './events.ts'
 import { claudeMessage } from './message.ts'
@@ -43,7 +43,9 @@ export const createClaudeAgent = (options: ClaudeAgentOptions): Agent => {
     availability: cacheWhenReady(() => availability(installed)),
     run: (request) => resumable(request, (given) => runOnce(options, granted, given)),
     granted,
-    interactive: (request) => claudeInTerminal(request, { ...options, granted }),
+    ...(!asksWhileWorking(options) && {
+      interactive: (request: InteractiveRequest) => claudeInTerminal(request, { ...options, granted }),
+    }),
   }
 }
 

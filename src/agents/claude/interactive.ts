@@ -1,8 +1,11 @@
 import { join } from 'node:path'
 import type { ClaudePermissionMode, Permissions } from '../../domain/config/agents.ts'
 import { listDirectory } from '../../process/files/list-directory.ts'
+import { readUntrustedText } from '../../process/files/read-untrusted.ts'
+import { writeNewFileSync } from '../../process/files/replace-file.ts'
 import type { InteractiveProgram, InteractiveRequest } from '../agent.ts'
-import { permissionsFor } from './arguments.ts'
+import { fieldsOf } from '../fields.ts'
+import { fileRules, permissionsFor } from './arguments.ts'
 
 export type ClaudeTerminal = {
   readonly command: string
@@ -12,34 +15,105 @@ export type ClaudeTerminal = {
   readonly ownEnvironment: Readonly<Record<string, string | undefined>>
 }
 
+/** In these modes it asks while it works, and a terminal that nobody looks at is no place for that. */
+export const asksWhileWorking = ({
+  permissionMode,
+  permissions,
+}: Pick<ClaudeTerminal, 'permissionMode' | 'permissions'>): boolean =>
+  permissions === 'ask' || permissionMode === 'plan'
+
 /**
- * Claude Code in a terminal. It works without asking, as in a conversation; what reaches outside is denied by list.
- *
- * `CLAUDE_CODE_SANDBOXED` skips its question whether the directory is trusted. It asks that for every directory it hasn't
- * seen, so for every worktree, and "No, exit" is preselected. Only worktrees of the repository's own commits get here.
+ * Claude Code in a terminal. It works without asking, as in a conversation; what reaches outside is denied by list, and
+ * whatever its mode and rules don't decide is denied by a hook: its dialogs would take the Enter of the next message for
+ * a yes. Nothing of this is written into the user's own configuration.
  */
 export const claudeInTerminal = async (
-  { prompt, sessionId, resume }: InteractiveRequest,
-  { command, permissionMode, permissions, ownEnvironment }: ClaudeTerminal,
+  { prompt, sessionId, resume, outside, files }: InteractiveRequest,
+  terminal: ClaudeTerminal,
 ): Promise<InteractiveProgram> => {
+  const { command, permissionMode, permissions, ownEnvironment } = terminal
   const rules = { access: 'write', allowedTools: [], disallowedTools: [] } as const
   const { mode, allowed, denied } = permissionsFor(rules, { mode: permissionMode, permissions, asks: true })
+  const reading = fileRules(outside.readable)
   const isKnown = await hasSession(sessionId, ownEnvironment)
   const session = isKnown ? (resume ? ['--resume', sessionId] : []) : ['--session-id', sessionId]
+  const commandsFile = join(files, 'claude-commands.sh')
+  writeNewFileSync(commandsFile, 'unset IS_DEMO CLAUDE_CODE_SANDBOXED\n', { mode: 0o600 })
   return {
     command: [
       command,
       '--permission-mode',
       mode,
-      ...(allowed.length === 0 ? [] : ['--allowedTools', ...allowed]),
-      ...(denied.length === 0 ? [] : ['--disallowedTools', ...denied]),
+      '--settings',
+      JSON.stringify(await settingsFor(terminal)),
+      '--allowedTools',
+      ...allowed,
+      ...reading.allowed,
+      '--disallowedTools',
+      ...denied,
+      ...reading.denied,
       ...session,
       '--',
       prompt,
     ],
-    variables: { CLAUDE_CODE_SANDBOXED: '1' },
+    variables: { ...startsWithoutQuestions, CLAUDE_ENV_FILE: commandsFile },
   }
 }
+
+/**
+ * `IS_DEMO` skips what it asks at its start: first-run setup, new terms, MCP servers of the repository (which then stay
+ * off), imports of its CLAUDE.md. `CLAUDE_CODE_SANDBOXED` says that the directory is trusted, as `claude -p` takes every
+ * directory to be: only worktrees of the repository's own commits get here. Its commands get neither.
+ */
+const startsWithoutQuestions = {
+  IS_DEMO: '1',
+  CLAUDE_CODE_SANDBOXED: '1',
+  // It asks whether to summarize a large session that is resumed after 70 minutes.
+  CLAUDE_CODE_RESUME_THRESHOLD_MINUTES: '1000000000',
+  DISABLE_COST_WARNINGS: '1',
+  CLAUDE_CODE_DISABLE_FEEDBACK_SURVEY: '1',
+  // In the ordinary screen what has scrolled away stays readable: for `peek`, and for whoever attaches.
+  CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN: '1',
+} as const
+
+/** In single quotes on a command line, so it has none. */
+const DENIED = 'Nobody is at this terminal, so this was not allowed. Continue without it.'
+
+const settingsFor = async (terminal: ClaudeTerminal): Promise<object> => {
+  const decision = { behavior: 'deny', message: DENIED }
+  const answer = JSON.stringify({ hookSpecificOutput: { hookEventName: 'PermissionRequest', decision } })
+  const hook = { type: 'command', command: `printf '%s' '${answer}'` }
+  return {
+    hooks: { PermissionRequest: [{ matcher: '*', hooks: [hook] }] },
+    ...((await needsKeyHelper(terminal)) && { apiKeyHelper: `printenv ${KEY}` }),
+  }
+}
+
+const KEY = 'ANTHROPIC_API_KEY'
+
+/**
+ * In a terminal it takes a key from the environment only once its user has approved it, and asks; `claude -p` takes any.
+ * A key that its user has rejected stays rejected.
+ */
+const needsKeyHelper = async ({ granted, ownEnvironment: own }: ClaudeTerminal): Promise<boolean> => {
+  const key = granted[KEY]
+  if (key === undefined || key === '') return false
+  const home = own['CLAUDE_CONFIG_DIR'] ?? own['HOME']
+  const text = home && (await readUntrustedText(join(home, '.claude.json'), CONFIGURATION).catch(() => undefined))
+  try {
+    const answers = fieldsOf(fieldsOf(JSON.parse(text ?? '{}'))['customApiKeyResponses'])
+    const known = [answers['approved'], answers['rejected']].flat()
+    return !known.includes(key.slice(-KEY_END))
+  } catch {
+    return true
+  }
+}
+
+/** The user's, with an entry per project. */
+const CONFIGURATION = { followLink: true, maxBytes: 50_000_000 }
+
+/** What it keeps of a key. */
+const KEY_END = 20
 
 /** It refuses to start with the ID of a session that exists, and to resume one that doesn't. */
 const hasSession = async (id: string, own: ClaudeTerminal['ownEnvironment']): Promise<boolean> => {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { CodexSandbox } from '../../domain/config/agents.ts'
-import type { AgentAttachment, AgentRequest, InteractiveRequest } from '../agent.ts'
+import type { AgentAttachment, AgentRequest } from '../agent.ts'
 import { isImage, isOwn } from '../attachments.ts'
 import type { GitPaths } from './sandbox.ts'
 
@@ -11,21 +11,15 @@ export type CodexCall = {
   readonly config: readonly string[]
 }
 
-type CodexRequest = Pick<AgentRequest, 'directory' | 'session' | 'untrusted' | 'attachments'>
+type CodexRequest = Pick<AgentRequest, 'directory' | 'session' | 'untrusted' | 'attachments' | 'outside'>
 
 /** Arguments of `codex exec` for one message, which goes to stdin. */
 export const codexArguments = (
-  { directory, session, untrusted, attachments = [] }: CodexRequest,
+  { directory, session, untrusted, attachments = [], outside }: CodexRequest,
   { sandbox, gitPaths, config }: CodexCall,
 ): string[] => {
   const settings = [
-    // Settings rather than options: `resume` doesn't accept all of the options.
-    `sandbox_mode=${quoted(sandbox)}`,
-    // Nobody is there to answer prompts.
-    'approval_policy="never"',
-    ...(sandbox === 'workspace-write' && gitPaths !== undefined
-      ? [`sandbox_workspace_write.writable_roots=[${gitPaths.writable.map(quoted).join(', ')}]`]
-      : []),
+    ...sandboxSettings({ sandbox, gitPaths, outside }),
     ...(untrusted ? distrust(directory) : []),
     ...config,
   ]
@@ -41,26 +35,23 @@ export const codexArguments = (
   ]
 }
 
-/** Arguments of `codex` in a terminal: it starts without a question, and asks none. */
-export const codexTerminalArguments = (
-  { directory, prompt, resume, writable }: InteractiveRequest,
-  { sandbox, gitPaths, config }: CodexCall,
-): string[] => {
-  const roots = [...(gitPaths?.writable ?? []), ...writable]
-  const settings = [
+/** Settings rather than options: `resume` doesn't accept all of the options. */
+export const sandboxSettings = ({
+  sandbox,
+  gitPaths,
+  outside,
+}: Pick<CodexCall, 'sandbox' | 'gitPaths'> & Pick<AgentRequest, 'outside'>): readonly string[] => {
+  const writable = [...(gitPaths?.writable ?? []), ...(outside?.writable ?? [])]
+  return [
     `sandbox_mode=${quoted(sandbox)}`,
+    // Nobody is there to answer prompts.
     'approval_policy="never"',
-    ...(sandbox === 'workspace-write'
-      ? [`sandbox_workspace_write.writable_roots=[${roots.map(quoted).join(', ')}]`]
+    ...(sandbox === 'workspace-write' && writable.length > 0
+      ? [`sandbox_workspace_write.writable_roots=[${writable.map(quoted).join(', ')}]`]
       : []),
-    // It asks about every directory that it hasn't seen, and each worktree is new.
-    `projects={${quoted(directory)}={trust_level="trusted"}}`,
-    'check_for_update_on_startup=false',
-    ...config,
+    // A login shell reads /etc/profile, which on many systems takes the session's `coppice` off the PATH.
+    ...(outside === undefined ? [] : ['allow_login_shell=false']),
   ]
-  const options = settings.flatMap((setting) => ['-c', setting])
-  // Of this directory's sessions: a worktree has one agent.
-  return resume ? ['resume', '--last', ...options, '--', prompt] : [...options, '--', prompt]
 }
 
 /**
@@ -72,13 +63,17 @@ const imageOption = ({ path }: AgentAttachment): string[] =>
 
 /**
  * Ignores a stranger's AGENTS.md, skills and `.codex/` (MCP servers, hooks). Codex trusts the worktrees of a trusted
- * repository unless the worktree itself is listed. In a table, since `-c` splits keys at every dot of a path.
+ * repository unless the worktree itself is listed.
  */
 const distrust = (directory: string): string[] => [
-  `projects={${quoted(directory)}={trust_level="untrusted"}}`,
+  directorySetting(directory, 'untrusted'),
   'project_doc_max_bytes=0',
   'skills.include_instructions=false',
 ]
 
+/** For this start only. In a table, since `-c` splits keys at every dot of a path. */
+export const directorySetting = (directory: string, trust: 'trusted' | 'untrusted'): string =>
+  `projects={${quoted(directory)}={trust_level="${trust}"}}`
+
 /** A TOML string: JSON's form, plus DEL, which TOML requires to be escaped. */
-const quoted = (text: string): string => JSON.stringify(text).replaceAll('\u007f', String.raw`\u007f`)
+export const quoted = (text: string): string => JSON.stringify(text).replaceAll('\u007f', String.raw`\u007f`)

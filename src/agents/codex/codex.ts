@@ -16,9 +16,10 @@ import type {
   InteractiveProgram,
   InteractiveRequest,
 } from '../agent.ts'
-import { codexArguments, codexTerminalArguments } from './arguments.ts'
+import { codexArguments } from './arguments.ts'
 import { type CodexEnding, createCodexReader } from './events.ts'
 import { chooseSandbox, findGitPaths } from './sandbox.ts'
+import { codexInTerminal } from './terminal.ts'
 import { tooOld } from './version.ts'
 import { contextOf } from '../attachments.ts'
 import { contextBlock } from '../context-block.ts'
@@ -60,6 +61,7 @@ export const createCodexAgent = (options: CodexAgentOptions): Agent => {
     run: (request) => resumable(request, (given) => runOnce(parts, given)),
     granted,
     interactive: (request) => inTerminal(parts, request),
+    confinesCommands: async () => (await sandboxFor(parts, WRITING)) !== 'danger-full-access',
   }
 }
 
@@ -69,23 +71,25 @@ type Parts = CodexAgentOptions & {
   readonly sandboxWorks: () => Promise<boolean>
 }
 
-const inTerminal = async (parts: Parts, request: InteractiveRequest): Promise<InteractiveProgram> => {
-  const { command, sandboxWorks, config = [], inContainer = isContainer() } = parts
-  const rules = { access: 'write', allowedTools: [], disallowedTools: [] } as const
-  const sandbox = await chooseSandbox({ rules, wanted: parts.sandbox, sandboxWorks, inContainer })
-  if (typeof sandbox !== 'string') {
-    const { problem, remedy: what } = tooOld(await versionOf(parts.installed), texts) ?? sandbox
-    throw new AppError('program-failed', problem, { remedy: what })
-  }
-  const gitPaths = await findGitPaths(request.directory)
-  return { command: [command, ...codexTerminalArguments(request, { sandbox, gitPaths, config })], variables: {} }
+const WRITING = { access: 'write', allowedTools: [], disallowedTools: [] } as const
+
+const inTerminal = async (parts: Parts, request: InteractiveRequest): Promise<InteractiveProgram | undefined> => {
+  const sandbox = await sandboxFor(parts, WRITING)
+  if (typeof sandbox === 'string') return codexInTerminal(request, { ...parts, config: parts.config ?? [], sandbox })
+  const { problem, remedy: what } = tooOld(await versionOf(parts.installed), texts) ?? sandbox
+  throw new AppError('program-failed', problem, { remedy: what })
+}
+
+const sandboxFor = (parts: Parts, rules: AgentRules): Promise<CodexSandbox | Failure> => {
+  const { sandbox: wanted, sandboxWorks: works, inContainer = isContainer() } = parts
+  return chooseSandbox({ rules, wanted, sandboxWorks: works, inContainer })
 }
 
 const runOnce = async (parts: Parts, request: AgentRequest): Promise<AgentResult | 'no-such-session'> => {
   if (request.signal.aborted) return { outcome: 'cancelled', text: '' }
-  const { command, clock, ids, silenceMs, granted, sandboxWorks, config = [], inContainer = isContainer() } = parts
+  const { command, clock, ids, silenceMs, granted, config = [] } = parts
   const { rules, directory } = request
-  const sandbox = await chooseSandbox({ rules, wanted: parts.sandbox, sandboxWorks, inContainer })
+  const sandbox = await sandboxFor(parts, rules)
   if (typeof sandbox !== 'string') {
     const failure = tooOld(await versionOf(parts.installed), texts) ?? sandbox
     return { outcome: 'failed', text: '', ...failure }

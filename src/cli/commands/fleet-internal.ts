@@ -1,4 +1,4 @@
-import { command } from '../../commands/command.ts'
+import { command, isSet } from '../../commands/command.ts'
 import { explainDone, refusalLines } from '../../commands/views/fleet-refusals.ts'
 import { failureText } from '../../commands/views/failure.ts'
 import { primerText } from '../../commands/views/primer.ts'
@@ -35,6 +35,7 @@ export const agentSessionCommand = command<undefined, CliCall>({
       show: (event) => show(eventText(event, view)),
       primed: (primer) => primerText(primer, { ...view, now: context.clock() }),
       signal: call.signal,
+      fresh: isSet(call.values, 'fresh'),
     }).finally(() => input.close())
     return undefined
   },

@@ -26,3 +26,12 @@ export const outputFile = (directory: string): string => join(directory, 'output
 
 /** The first process of a session without a terminal. */
 export const rootFile = (directory: string): string => join(directory, 'root')
+
+/** Where commands in a sandbox leave what they want done. The agent may write anything there. */
+export const requestsDirectory = (directory: string): string => join(directory, 'requests')
+
+/** Where they find the answers. The agent can't write there. */
+export const answersDirectory = (directory: string): string => join(directory, 'answers')
+
+/** Messages that are too long to be typed. */
+export const messagesDirectory = (directory: string): string => join(directory, 'messages')

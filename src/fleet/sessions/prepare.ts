@@ -11,14 +11,27 @@ import { processesOfRuns } from '../../process/run-processes.ts'
 import type { SessionsContext } from './context.ts'
 import {
   agentDirectory,
+  answersDirectory,
   endedFile,
   environmentFile,
   inputFile,
   logFile,
   outputFile,
+  requestsDirectory,
   rootFile,
   startedFile,
 } from './places.ts'
+
+const LEFT = [
+  startedFile,
+  endedFile,
+  environmentFile,
+  inputFile,
+  outputFile,
+  rootFile,
+  requestsDirectory,
+  answersDirectory,
+] as const
 
 /** The agent's directory, without anything that an earlier session left there. */
 export const prepareDirectory = ({ home }: Pick<SessionsContext, 'home'>, name: string): string => {
@@ -28,9 +41,7 @@ export const prepareDirectory = ({ home }: Pick<SessionsContext, 'home'>, name: 
   // Before tmux creates it, readable by everybody.
   closeSync(openLogSync(logFile(home, name)))
   // Whatever is there: the agent could write here, and a directory in the place of a file must not stop its next life.
-  for (const file of [startedFile, endedFile, environmentFile, inputFile, outputFile, rootFile]) {
-    deleteTreeSync(file(directory))
-  }
+  for (const place of LEFT) deleteTreeSync(place(directory))
   return directory
 }
 

@@ -24,7 +24,7 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
   const { home, clock, longestLogBytes = LONGEST_LOG_BYTES } = context
 
   const start = async (
-    { name, directory: worktree, command, variables, mark }: NewSession,
+    { name, directory: worktree, command, variables, mark, answersRequests }: NewSession,
     onBegun: (session: FleetSession) => Promise<void>,
   ): Promise<FleetSession> => {
     const earlier = seen(agentDirectory(home, name), name)[0]
@@ -35,6 +35,7 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
       const [program, ...args] = wrapped(command, {
         mark,
         directory,
+        answersRequests,
         log: { file: logFile(home, name), longestBytes: longestLogBytes },
       })
       root = await spawnDetached({

@@ -18,6 +18,10 @@ export type NewSession = {
   readonly variables: Readonly<Record<string, string>>
   /** On every process of the session, to find any that it leaves behind. */
   readonly mark: RunMark
+  /** Its commands run in a sandbox, so the session does for them what they can't (`requests.ts`). */
+  readonly answersRequests?: boolean | undefined
+  /** In a terminal, Ctrl-C becomes Escape. */
+  readonly escapeOnInterrupt?: boolean | undefined
 }
 
 export type SessionKindRules = {

@@ -1,13 +1,15 @@
+import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
 import type { FleetSession } from '../../domain/fleet/agent.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { argumentsOf } from '../../process/arguments.ts'
-import { liveness } from '../../process/identity.ts'
+import { identifySync, liveness } from '../../process/identity.ts'
 import { createLogger } from '../../process/log.ts'
+import { processesOfRuns } from '../../process/run-processes.ts'
 import { tailOf } from './log.ts'
 import { agentDirectory, logFile } from './places.ts'
 import { endProcesses } from './prepare.ts'
@@ -78,6 +80,26 @@ describe.each([
     expect(await sessions.peek(started, 5)).toContain('got: second line')
     expect(await sessions.list()).toMatchObject([{ name: 'alder', dead: false, root: roots[0] }])
     expect(statSync(logFile(box.path('state'), 'alder')).mode & 0o777).toBe(0o600)
+  })
+
+  test('does for its commands what they ask for, and listens no longer than it lasts', async () => {
+    const bin = box.path('bin')
+    mkdirSync(bin)
+    const answer = `[ "$3" = bad ] && exit 1; [ "$3" = 0-2 ] && exit 1; echo "$*" >"${directory()}/answers/$3"`
+    writeFileSync(join(bin, 'coppice'), `#!/bin/sh\n${answer}\n`, { mode: 0o755 })
+    const asked = ['0-1', '../0-3', '', 'x', '0-2'].map((name) => `echo '${name}' >"${directory()}/requests/bell"`)
+    const script = `${asked.join('; ')}; read -r line`
+    const variables = { PATH: `${bin}:${box.env['PATH'] ?? ''}` }
+    const given = session(['sh', '-c', script], { answersRequests: true, variables })
+    const { sessions, started } = await start(given)
+    const answers = (): string[] => readdirSync(join(directory(), 'answers')).toSorted()
+    await expect.poll(answers).toEqual(['0-1', '0-2'])
+    const texts = answers().map((name) => readFileSync(join(directory(), 'answers', name), 'utf8'))
+    expect(texts).toEqual(['internal answer 0-1\n', '{}\n'])
+    for (const name of ['requests', 'answers']) expect(statSync(join(directory(), name)).mode & 0o777).toBe(0o700)
+    await sessions.send(started, 'end')
+    await expect.poll(() => exitCodeIn(directory())).toBe(0)
+    await expect.poll(async () => (await processesOfRuns([given.mark])).rows).toEqual([])
   })
 
   test('no variable is on a command line, or in a file once the program runs', async () => {
@@ -166,5 +188,125 @@ describe.each([
     await expect.poll(() => printed()).toContain('two')
     expect((started satisfies FleetSession).kind).toBe(kind)
     expect(printed()).toContain('one')
+  })
+})
+
+const identified = (pid: number): ProcessIdentity => {
+  const identity = identifySync(pid)
+  if (identity === undefined) throw new Error(`process ${pid} has ended`)
+  return identity
+}
+
+describe('the terminal of a session in tmux', () => {
+  /** Draws what it was given 300 ms later, and takes an Enter before that for a part of it, as input boxes do. */
+  const INPUT_BOX = `
+    process.stdin.setRawMode(true)
+    process.stdout.write('\\x1b[?2004hready')
+    let text = '', drawn = ''
+    process.stdin.on('data', (data) => {
+      for (const key of data.toString().replace(/\\x1b\\[200~/g, '<').replace(/\\x1b\\[201~/g, '>')) {
+        if (key === '\\r' && text !== '' && drawn === text) {
+          console.log('\\r\\nSUBMITTED ' + JSON.stringify(text))
+          text = ''
+        }
+        else text += key
+      }
+      setTimeout(() => { drawn = text; process.stdout.write('\\r\\n> ' + drawn.slice(-30)) }, 300)
+    })`
+
+  const startTmux = async (command: readonly [string, ...string[]], change: Partial<NewSession> = {}) => {
+    const sessions = createTmuxSessions(contextOf())
+    const mark = { id: `test.${randomUUID()}`, cgroup: undefined }
+    let root: ProcessIdentity | undefined
+    ended.push(async () => {
+      await endProcesses({ clock: Date.now }, { root, marks: [mark], graceMs: 0 })
+      await sessions.clear('alder')
+    })
+    const variables = { PATH: box.env['PATH'] ?? '', TERM: 'dumb' }
+    const given: NewSession = { name: 'alder', directory: box.root, command, variables, mark, ...change }
+    const started = await sessions.start(given, async (begun) => void (root = begun.root))
+    const shown = (): Promise<string> => sessions.peek(started, 50)
+    return { sessions, started, shown }
+  }
+
+  const tmux = (...args: string[]): string =>
+    execFileSync('tmux', ['-S', join(box.path('state'), 'fleet', 'tmux'), ...args], { encoding: 'utf8', env: box.env })
+
+  test('submits a message once the program shows it', async () => {
+    const { sessions, started, shown } = await startTmux([process.execPath, '-e', INPUT_BOX])
+    await expect.poll(shown).toContain('ready')
+    await sessions.send(started, 'short')
+    await expect.poll(shown).toContain('SUBMITTED "<short>"')
+    await sessions.send(started, 'of two\nlines')
+    await expect.poll(shown).toContain(String.raw`SUBMITTED "<of two\nlines>"`)
+  })
+
+  test('a message arrives while somebody who is attached scrolls', async () => {
+    const { sessions, started, shown } = await startTmux([
+      'sh',
+      '-c',
+      'echo ready; while read -r line; do echo "got: $line"; done',
+    ])
+    await expect.poll(shown).toContain('ready')
+    tmux('copy-mode', '-t', 'coppice-alder')
+    await sessions.send(started, 'words')
+    await expect.poll(shown).toContain('got: words')
+  })
+
+  test('several at once each get their own message', async () => {
+    const { sessions, started, shown } = await startTmux([
+      'sh',
+      '-c',
+      'echo ready; while read -r line; do echo "got: $line"; done',
+    ])
+    await expect.poll(shown).toContain('ready')
+    const script = 'while read -r line; do echo "got: $line"; done'
+    const created = ['new-session', '-dPF', '#{pane_pid}', '-s', 'coppice-other', '--', 'sh', '-c', script]
+    const other = { ...started, root: identified(Number(tmux(...created))) }
+    await Promise.all([sessions.send(started, 'to alder'), sessions.send(other, 'to the other')])
+    await expect.poll(shown).toContain('got: to alder')
+    await expect.poll(() => sessions.peek(other, 50)).toContain('got: to the other')
+    tmux('kill-session', '-t', 'coppice-other')
+  })
+
+  test.each([
+    ['becomes Escape', true, false, '033'],
+    ['stays Ctrl-C in a window of their own', true, true, '003'],
+    ['stays Ctrl-C in other programs', false, false, '003'],
+  ])('the Ctrl-C of somebody who is attached %s', async (_how, escapeOnInterrupt, inOwnWindow, key) => {
+    const script = 'stty raw -echo; echo ready; dd bs=1 count=1 2>/dev/null | od -An -b; sleep 100'
+    const { sessions, started, shown } = await startTmux(['sh', '-c', script], { escapeOnInterrupt })
+    await expect.poll(shown).toContain('ready')
+    if (inOwnWindow) tmux('new-window', '-t', '=coppice-alder', 'sh', '-c', script)
+    const person = (...args: string[]): string =>
+      execFileSync('tmux', ['-S', box.path('person'), '-f', '/dev/null', ...args], {
+        encoding: 'utf8',
+        env: { ...box.env, TERM: 'xterm' },
+      })
+    person('new-session', '-d', '-s', 'p', '--', ...(sessions.attachCommand?.(started).command ?? []))
+    try {
+      await expect.poll(() => person('capture-pane', '-p', '-t', 'p')).toContain('ready')
+      person('send-keys', '-t', 'p', 'C-c')
+      await expect.poll(() => tmux('capture-pane', '-p', '-t', '=coppice-alder:')).toContain(key)
+    } finally {
+      person('kill-server')
+    }
+  })
+
+  test('it answers requests, whatever an agent of that name has left in their place', async () => {
+    const directory = agentDirectory(box.path('state'), 'alder')
+    mkdirSync(join(directory, 'requests', 'bell', 'x'), { recursive: true })
+    mkdirSync(join(directory, 'answers'), { recursive: true })
+    writeFileSync(join(directory, 'answers', '0-1'), 'an old answer')
+    const script =
+      'echo 0-1 >"$0/requests/bell"; until [ -s "$0/answers/0-1" ]; do sleep 0.05; done; cat "$0/answers/0-1"; sleep 100'
+    const { shown } = await startTmux(['sh', '-c', script, directory], { answersRequests: true })
+    // Nobody can answer: there is no `coppice` on its PATH.
+    await expect.poll(shown).toContain('{}')
+  })
+
+  test("its terminal is tmux's, whatever ours is", async () => {
+    const { shown } = await startTmux(['sh', '-c', 'echo "TERM=$TERM"; sleep 100'])
+    await expect.poll(shown).toContain('TERM=screen-256color')
   })
 })

@@ -12,6 +12,7 @@ import { environmentFile, fleetHome, logFile } from './places.ts'
 import { endProcesses, prepareDirectory } from './prepare.ts'
 import { endedAtOnce, untilRunning } from './running.ts'
 import type { NewSession, SessionKindRules } from './session.ts'
+import { submit } from './submit.ts'
 import { tmuxSocket } from './tmux-socket.ts'
 import { environmentScript, wrapped } from './wrapper.ts'
 
@@ -22,19 +23,22 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
   const tmux: Tmux = createTmux({ socket: tmuxSocket(home), settingsFile, env, clock })
 
   const start = async (
-    { name, directory: worktree, command, variables, mark }: NewSession,
+    { name, directory: worktree, command, variables, mark, answersRequests, escapeOnInterrupt }: NewSession,
     onBegun: (session: FleetSession) => Promise<void>,
   ): Promise<FleetSession> => {
     makeDirectorySync(fleetHome(home))
     writeNewFileSync(settingsFile, tmuxSettings, { mode: 0o600 })
     await makeRoom(name)
     const directory = prepareDirectory(context, name)
-    writeNewFileSync(environmentFile(directory), environmentScript(variables), { mode: 0o600 })
+    // Its terminal is tmux, whatever ours is.
+    const { TERM: _ours, ...inTmux } = variables
+    writeNewFileSync(environmentFile(directory), environmentScript(inTmux), { mode: 0o600 })
     const { pid } = await tmux.start({
       name: targetOf(name),
       directory: worktree,
-      command: wrapped(command, { mark, directory }),
+      command: wrapped(command, { mark, directory, answersRequests }),
       log: logWriter(logFile(home, name), longestLogBytes),
+      escapeOnInterrupt: escapeOnInterrupt === true,
     })
     const startedAt = clock()
     const root = identifySync(pid)
@@ -74,9 +78,7 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
     send: async ({ root }, text) => {
       const pane = await tmux.paneOf(root.pid)
       if (pane.dead) throw new AppError('program-failed', 'its program has ended')
-      if (/[\n\t]/.test(text) || text.length > MOST_TYPED) await tmux.paste(pane, text)
-      else await tmux.type(pane, text)
-      await tmux.press(pane, ['Enter'])
+      await submit(tmux, pane, text)
     },
     clear: (name) => tmux.end(targetOf(name)),
     attachCommand: ({ target }) => tmux.attachCommand(target),
@@ -85,6 +87,3 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
 
 const PREFIX = 'coppice-'
 const targetOf = (name: string): string => `${PREFIX}${name}`
-
-/** Longer texts are pasted: on a command line they would be too long. */
-const MOST_TYPED = 1_000

@@ -8,7 +8,9 @@ import { runVariable, type RunMark } from '../../process/run-mark.ts'
 import { makeDirectorySync } from '../../process/files/make-directory.ts'
 import { replaceFileSync } from '../../process/files/replace-file.ts'
 import type { FleetContext } from '../context.ts'
-import { fleetHome } from './places.ts'
+import type { SessionProgram } from '../program.ts'
+import { agentDirectory, fleetHome, requestsDirectory } from './places.ts'
+import { REQUESTS } from './requests.ts'
 
 /** Those that say which agent a command belongs to. What must outlive a session is started without them. */
 export const sessionOnly: ReadonlySet<string> = new Set([
@@ -20,6 +22,7 @@ export const sessionOnly: ReadonlySet<string> = new Set([
   'COPPICE_ITEM',
   'COPPICE_SPAWN',
   'COPPICE_BEACON',
+  REQUESTS,
   runVariable,
 ])
 
@@ -29,7 +32,7 @@ export type SessionVariables = {
   readonly environment: IsolatedEnvironment
   readonly mark: RunMark
   readonly beacon: string
-  readonly program: Readonly<Record<string, string>>
+  readonly program: Pick<SessionProgram, 'variables' | 'isConfined'>
 }
 
 /**
@@ -45,7 +48,7 @@ export const sessionVariables = async (
     ...programEnvironment,
     ...ownSettings(isolation),
     ...(await portVariables(isolation, environment)),
-    ...program,
+    ...program.variables,
     PATH: [installShim(home, installation), programEnvironment['PATH']].filter(Boolean).join(delimiter),
     ...(agent.kind === 'crew' && authorOf(agent.name)),
     COPPICE_HOME: home,
@@ -57,6 +60,7 @@ export const sessionVariables = async (
     ...(agent.itemId !== undefined && { COPPICE_ITEM: String(agent.itemId) }),
     COPPICE_SPAWN: agent.spawn,
     COPPICE_BEACON: beacon,
+    ...(program.isConfined && { [REQUESTS]: requestsDirectory(agentDirectory(home, agent.name)) }),
     [runVariable]: mark.id,
   }
 }

@@ -13,18 +13,34 @@ fi
 `
 
 /**
+ * Does for commands in the agent's sandbox what they can't: their requests come as names of files, a line each. Shells
+ * and FIFOs, since one process per agent that only waits would cost 60 MB. A failed answer is an answer, too.
+ */
+const REQUESTS = `if [ -n "$requests" ]; then
+  (umask 077; mkdir -p "$dir/requests" "$dir/answers" && rm -f "$dir/requests/bell" && mkfifo "$dir/requests/bell") || exit 126
+  while IFS= read -r id; do
+    case $id in '' | *[!0-9a-f-]*) continue ;; esac
+    (coppice internal answer "$id" </dev/null || [ -e "$dir/answers/$id" ] || echo '{}' >"$dir/answers/$id") &
+  done <>"$dir/requests/bell" >/dev/null 2>&1 &
+  answering=$!
+fi
+`
+
+/**
  * The shell around an agent's program. It stays, so that the program's end is on disk whatever becomes of tmux or of us,
  * and outlives signals that are meant for the program. Arguments: the cgroup and the limit of the mark, the
- * agent's directory, the log (empty with a terminal), its longest size and its writer, the program with its arguments.
+ * agent's directory, whether requests are answered (or empty), the log (empty with a terminal), its longest size and its
+ * writer, the program with its arguments.
  *
  * `$TMUX` is hidden: an agent that uses tmux gets the user's own server, not the one with all agents.
  */
-const SCRIPT = `${MARK_SCRIPT}dir=$1 log=$2 longest=$3 writer=$4; shift 4
+const SCRIPT = `${MARK_SCRIPT}dir=$1 requests=$2 log=$3 longest=$4 writer=$5 answering=; shift 5
 unset TMUX TMUX_PANE
 if [ -f "$dir/environment" ]; then . "$dir/environment" && rm -f "$dir/environment" || exit 126; fi
-${BACKGROUND}trap : HUP INT QUIT TERM
+${BACKGROUND}${REQUESTS}trap : HUP INT QUIT TERM
 sh -c '${STARTER}' "$dir" "$@"
 code=$?
+[ -z "$answering" ] || kill "$answering"
 printf "%s\\n" "$code" >"$dir/ended.new" && { sync "$dir/ended.new" 2>/dev/null || sync; } && mv "$dir/ended.new" "$dir/ended"
 exit "$code"
 `
@@ -34,10 +50,12 @@ export const wrapped = (
   {
     mark,
     directory,
+    answersRequests = false,
     log,
   }: {
     readonly mark: RunMark
     readonly directory: string
+    readonly answersRequests?: boolean | undefined
     /** Without a terminal: where its output goes. */
     readonly log?: { readonly file: string; readonly longestBytes: number }
   },
@@ -48,6 +66,7 @@ export const wrapped = (
   'coppice-session',
   ...markArguments(mark),
   directory,
+  answersRequests ? 'yes' : '',
   log?.file ?? '',
   String(log?.longestBytes ?? 0),
   logWriterScript,

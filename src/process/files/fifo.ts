@@ -3,15 +3,29 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../../domain/error-code.ts'
 import { AppError } from '../../domain/errors.ts'
 
+/** Whether a process has the FIFO open to read. */
+export const isFifoRead = (path: string): boolean => {
+  try {
+    closeSync(openToWrite(path))
+    return true
+  } catch {
+    return false
+  }
+}
+
+const openToWrite = (path: string): number => {
+  const { O_WRONLY, O_NONBLOCK, O_NOFOLLOW } = constants
+  return openSync(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW)
+}
+
 /** A FIFO holds 64 kB. Whoever doesn't read for this long isn't listening. */
 const WRITE_MS = 5_000
 
 /** Writes the text into a FIFO that a program reads. Never waits for a reader; throws if there is none. */
 export const writeFifo = async (path: string, text: string): Promise<void> => {
-  const { O_WRONLY, O_NONBLOCK, O_NOFOLLOW } = constants
   let file: number
   try {
-    file = openSync(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW)
+    file = openToWrite(path)
   } catch (cause) {
     throw new AppError('program-failed', `nobody reads ${path}`, { cause })
   }

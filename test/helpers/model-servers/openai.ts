@@ -23,9 +23,10 @@ const wire: Wire = {
     const { input, instructions, tools } = asRecord(body)
     const offered = [...asList(tools), ...asList(input).flatMap((item) => asList(asRecord(item)['tools']))]
     const names = offered.flatMap(namesOf)
-    if (names.length === 0) return undefined
+    const read = readInput(asList(input))
+    if (names.length === 0 || isTitleRequest(read.said)) return undefined
     return {
-      ...readInput(asList(input)),
+      ...read,
       system: textOfContent(instructions),
       tools: names,
       whole: JSON.stringify(body),
@@ -56,6 +57,10 @@ const wire: Wire = {
     response.end(JSON.stringify({ error: { type, code: type, message: said, param: null } }))
   },
 }
+
+/** In a terminal, Codex asks for a title of the session, with the tools that every request has. */
+const isTitleRequest = (said: readonly string[]): boolean =>
+  said.at(-1)?.startsWith('Generate a concise, single-line task title') === true
 
 /** The newer models get their tools as an item of the input, in namespaces. */
 const namesOf = (tool: unknown): string[] => {

@@ -1,0 +1,135 @@
+import { resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Agent, AgentRequest } from '../../src/agents/agent.ts'
+import { runAgentSession } from '../../src/fleet/agent-session.ts'
+import type { FleetContext } from '../../src/fleet/context.ts'
+import { keepPools } from '../../src/fleet/keep-pools.ts'
+import { sessionProgram } from '../../src/fleet/program.ts'
+import { agentDirectory } from '../../src/fleet/sessions/places.ts'
+import { REQUESTS } from '../../src/fleet/sessions/requests.ts'
+import { sling } from '../../src/fleet/sling/sling.ts'
+import { scripted } from '../crash/fleet-operations.ts'
+import { type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
+
+const script = resolve(import.meta.dirname, '../helpers/fleet-worker.sh')
+
+/** With a terminal, and turn by turn. */
+const both = (asked: AgentRequest[]): Agent => ({
+  ...scripted(script),
+  run: async (request) => {
+    asked.push(request)
+    request.emit({ type: 'session', id: `session-${asked.length}` })
+    return { outcome: 'done', text: '' }
+  },
+})
+
+const atWork = async (agent: Agent) => {
+  const world = await makeFleetWorld({
+    kind: 'tmux',
+    agents: [agent],
+    pools: [{ agent: agent.name, command: undefined }],
+  })
+  const { id } = await world.addItem('Fix login')
+  const result = await sling(world.fleet, { item: id, by: 'cli' })
+  if (result.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(result)}`)
+  return { ...world, agent: result.agent, environment: result.environment }
+}
+
+/** One turn: nobody sends anything afterwards. */
+const oneTurn = (fleet: FleetContext, { name, spawn }: { name: string; spawn: string }, fresh = false) =>
+  runAgentSession(
+    fleet,
+    { agent: name, spawn },
+    {
+      next: async () => undefined,
+      show: () => undefined,
+      primed: () => '',
+      signal: new AbortController().signal,
+      fresh,
+    },
+  )
+
+const withVariables = ({ fleet }: FleetWorld, ownEnvironment: Record<string, string>): FleetContext => ({
+  ...fleet,
+  isolation: { ...fleet.isolation, ownEnvironment },
+})
+
+test('turn by turn, it continues its own session, and starts afresh when asked to', async () => {
+  const asked: AgentRequest[] = []
+  await using world = await atWork(both(asked))
+  for (const fresh of [false, false, true, false]) await oneTurn(world.fleet, world.agent, fresh)
+  expect(asked.map(({ session }) => session)).toEqual([undefined, 'session-1', undefined, 'session-3'])
+})
+
+test('one that runs no commands waits for its item without a turn, and gets its words', async () => {
+  const asked: AgentRequest[] = []
+  const agent: Agent = { ...both(asked), runsNoCommands: true }
+  await using world = await makeFleetWorld({
+    kind: 'tmux',
+    agents: [agent],
+    pools: [{ agent: agent.name, command: undefined, min: 1 }],
+  })
+  await keepPools(world.fleet)
+  const [idle] = await world.context.store.fleetAgents.live({})
+  const { name = '', spawn = '' } = idle ?? {}
+  const { id } = await world.addItem('Fix login')
+  const lines = [
+    async () => (await sling(world.fleet, { item: id, by: 'cli' })).outcome,
+    async () => 'and the logout',
+    async () => undefined,
+  ]
+  const shown: string[] = []
+  await runAgentSession(
+    world.fleet,
+    { agent: name, spawn },
+    {
+      next: async () => lines.shift()?.(),
+      show: (event) => void shown.push(event.kind),
+      primed: () => 'all about it',
+      signal: new AbortController().signal,
+    },
+  )
+  expect(shown[0]).toBe('waiting')
+  expect(asked.map(({ prompt, context }) => [prompt, context])).toEqual([
+    ['Fix login', expect.stringContaining('all about it')],
+    ['and the logout', expect.stringContaining('all about it')],
+  ])
+})
+
+test('it may read long messages; only one whose commands are confined gets a place for requests', async () => {
+  const asked: AgentRequest[] = []
+  await using world = await atWork(both(asked))
+  await oneTurn(world.fleet, world.agent)
+  await oneTurn(withVariables(world, { [REQUESTS]: '/somewhere' }), world.agent)
+  const files = agentDirectory(world.context.home, world.agent.name)
+  expect(asked.map(({ outside }) => outside)).toEqual([
+    { readable: [`${files}/messages`], writable: [] },
+    { readable: [`${files}/messages`], writable: [`${files}/requests`] },
+  ])
+})
+
+test('a run of it is in no cgroup, which whoever ends its session would be in, too', async () => {
+  const asked: AgentRequest[] = []
+  await using world = await atWork(both(asked))
+  await oneTurn({ ...world.fleet, cgroup: world.box.root }, world.agent)
+  expect(asked.map(({ mark }) => mark.cgroup)).toEqual([undefined])
+})
+
+test.each([
+  ['tmux', 'terminal', true],
+  ['tmux', 'none', false],
+  ['tmux', 'not here', false],
+  ['process', 'terminal', false],
+] as const)('in %s, a program with a terminal of its own (%s) runs in it: %s', async (kind, terminal, expected) => {
+  const here = { none: { interactive: undefined }, terminal: {}, 'not here': { interactive: async () => undefined } }
+  const program = { ...scripted(script), ...here[terminal], confinesCommands: async () => true } as Agent
+  await using world = await atWork(scripted(script))
+  const { agent, environment } = world
+  const given = { agent, environment, pool: undefined, kind, beacon: 'x', sessionId: '1', files: '/files' }
+  const fleet = { ...world.fleet, agents: new Map([[program.name, program]]) }
+  const { command, isConfined } = await sessionProgram(fleet, { ...given, resume: false })
+  expect(command.includes(script)).toBe(expected)
+  expect(isConfined).toBe(true)
+  const again = await sessionProgram(fleet, { ...given, resume: true })
+  expect([command.includes('--fresh'), again.command.includes('--fresh')]).toEqual([!expected, false])
+})
