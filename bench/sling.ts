@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { fileURLToPath } from 'node:url'
@@ -10,6 +10,7 @@ import { sling } from '../src/fleet/sling/sling.ts'
 import { fleetStatus } from '../src/fleet/status.ts'
 import { keepSpares } from '../src/isolation/providers/worktree/spare.ts'
 import { addItems, endAgents, fleetOf, fleetSettings, workerCommand } from './fleet-world.ts'
+import { installed } from './installed.ts'
 import { interleaved, ratioRow, type Row } from './measure.ts'
 import { processChannels } from './process-channels.ts'
 import type { Bench, Stage, World } from './stage.ts'
@@ -20,10 +21,11 @@ const atOnce = 30
 export const slings: Bench = {
   name: 'sling',
   title: 'an agent at work',
-  description: `*Sling*: an item is slung, from the call until the agent’s program runs, in a warm process: the hook, the environment, the lease, the agent’s file, a tmux session with its wrapper and log, and the look whether the program itself has started. Baseline: \`git worktree add\` and \`tmux new-session\` with the same program by hand, on a tmux server that runs already, as ours does. Both sides keep their trees and sessions. *${atOnce} at once*: ${atOnce} items are slung at the same moment by one process, and ${atOnce} by two processes that both sling all of them. Checked afterwards: no failure but “somebody else has just taken it”, and each item with one agent and a session of its own. *Status*: \`fleet status\` with ${agents} agents at work; every process started in that time is counted.`,
+  description: `*Sling*: an item is slung, from the call until the agent’s program runs, in a warm process: the hook, the environment, the lease, the agent’s file, a tmux session with its wrapper and log, and the look whether the program itself has started. Baseline: \`git worktree add\` and \`tmux new-session\` with the same program by hand, on a tmux server that runs already, as ours does. Both sides keep their trees and sessions. *${atOnce} at once*: ${atOnce} items are slung at the same moment by one process, and ${atOnce} by two processes that both sling all of them. Checked afterwards: no failure but “somebody else has just taken it”, and each item with one agent and a session of its own. *Status*: \`fleet status\` with ${agents} agents at work; every process started in that time is counted. *Built CLI*: \`coppice sling\` and \`coppice fleet status\` from start to exit as an installed package runs them, without a server and without a spare; most of the difference to the warm process is Node’s own start.`,
   measure: async (stage) => [
     ...(await slingRows(stage, 0, 1.5)),
     ...(await slingRows(stage, 1, 0.6)),
+    ...(await installedRows(stage)),
     await together(stage, 1),
     await together(stage, 2),
     await statusRow(stage),
@@ -62,8 +64,53 @@ const slingRows = async (stage: Stage, spares: number, atMost: number): Promise<
   return [ratioRow(`sling until the program runs, 3,000 files${how}`, samples, atMost)]
 }
 
+/** What a person who types the commands waits for. */
+const installedRows = async (stage: Stage): Promise<Row[]> => {
+  const root = stage.copy(3_000)
+  const checkout = join(root, 'project')
+  const home = join(root, 'home')
+  mkdirSync(home)
+  const config = {
+    worktrees: { spares: 0 },
+    limits: { worktreesPerCodebase: 1_000 },
+    fleet: { session: 'tmux', maxAgents: 100, pools: { workers: { command: workerCommand, max: 100 } } },
+  }
+  // JSON is YAML.
+  writeFileSync(join(home, 'config.yaml'), JSON.stringify(config), { mode: 0o600 })
+  const coppice = installed(stage, { cwd: checkout, home })
+  await using cleanup = new AsyncDisposableStack()
+  cleanup.defer(async () => void (await coppice('fleet', 'down', '--grace', '0')))
+  const byHand = tmuxByHand(stage, { root, checkout })
+  cleanup.defer(byHand.end)
+  let item = 0
+  const samples = await interleaved(
+    {
+      ours: {
+        prepare: async () => void ({ id: item } = JSON.parse(await coppice('item', 'add', 'Fix login', '--json'))),
+        run: async () => void (await coppice('sling', String(item), '--json')),
+      },
+      raw: { run: (round) => byHand.start(round) },
+    },
+    { rounds: 7, settle: stage.settle },
+  )
+  const status = await interleaved(
+    {
+      ours: { run: async () => void (await coppice('fleet', 'status', '--json')) },
+      raw: {
+        run: async () =>
+          void (await stage.start({ program: process.execPath, args: ['-e', '0'], cwd: checkout, env: {} })),
+      },
+    },
+    { rounds: 11 },
+  )
+  return [
+    ratioRow('`sling` of the built CLI, 3,000 files', samples),
+    ratioRow('`fleet status` of the built CLI with 8 agents, against `node -e 0`', status),
+  ]
+}
+
 /** As a person would type it. */
-const tmuxByHand = (stage: Stage, world: World) => {
+const tmuxByHand = (stage: Stage, world: Pick<World, 'root' | 'checkout'>) => {
   const directory = join(world.root, 'by-hand')
   mkdirSync(directory)
   const tmux = `tmux -S ${join(directory, 'tmux')} -f /dev/null`

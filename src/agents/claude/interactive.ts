@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { ClaudePermissionMode, Permissions } from '../../domain/config/agents.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import { listDirectory } from '../../process/files/list-directory.ts'
 import { readUntrustedText } from '../../process/files/read-untrusted.ts'
 import { writeNewFileSync } from '../../process/files/replace-file.ts'
@@ -76,13 +77,12 @@ const startsWithoutQuestions = {
   CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN: '1',
 } as const
 
-/** In single quotes on a command line, so it has none. */
 const DENIED = 'Nobody is at this terminal, so this was not allowed. Continue without it.'
 
 const settingsFor = async (terminal: ClaudeTerminal): Promise<object> => {
   const decision = { behavior: 'deny', message: DENIED }
   const answer = JSON.stringify({ hookSpecificOutput: { hookEventName: 'PermissionRequest', decision } })
-  const hook = { type: 'command', command: `printf '%s' '${answer}'` }
+  const hook = { type: 'command', command: `printf '%s' ${shellWord(answer)}` }
   return {
     hooks: { PermissionRequest: [{ matcher: '*', hooks: [hook] }] },
     ...((await needsKeyHelper(terminal)) && { apiKeyHelper: `printenv ${KEY}` }),

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { done } from '../../commands/fleet/done.ts'
 import { prime } from '../../commands/fleet/prime.ts'
 import { command, isSet, type LoadedCommand, textOf, type Values } from '../../commands/command.ts'
@@ -24,7 +25,7 @@ const throughSession = (
   execute: async (call) => {
     const requests = call.env[REQUESTS]
     if (requests === undefined) return inner.execute(call)
-    const answer = await askSession(requests, requestOf(call.values), call.signal)
+    const answer = await askSession(requests, requestOf(call.values), { id: randomUUID(), signal: call.signal })
     if ('error' in answer) {
       const { code, message, remedy } = answer.error
       throw new AppError(code, message, remedy === undefined ? {} : { remedy })

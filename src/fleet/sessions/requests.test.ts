@@ -1,10 +1,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
 import { answersDirectory, requestsDirectory } from './places.ts'
-import { askSession, giveAnswer, type SessionAnswer, takeRequest } from './requests.ts'
+import { askSession, giveAnswer, type SessionAnswer, type SessionRequest, takeRequest } from './requests.ts'
 
 let box: Sandbox
 let directory: string
@@ -18,6 +19,8 @@ beforeEach(() => {
 afterEach(() => box[Symbol.dispose]())
 
 const running = new AbortController().signal
+const asking = (request: SessionRequest, signal: AbortSignal): Promise<SessionAnswer> =>
+  askSession(requests, request, { id: randomUUID(), signal })
 const answer: SessionAnswer = { text: 'Done.', json: { done: true }, exitCode: 0 }
 
 /** The shell around a program, which only listens. */
@@ -39,7 +42,7 @@ const nextName = async (): Promise<string> => {
 describe('a command asks its session', () => {
   test('and gets the answer; nothing is left of either', async () => {
     const shell = await listen()
-    const asked = askSession(requests, { command: 'done', mode: 'push' }, running)
+    const asked = asking({ command: 'done', mode: 'push' }, running)
     const name = await nextName()
     expect(takeRequest(directory, name)).toEqual({ command: 'done', mode: 'push' })
     await giveAnswer(directory, name, answer)
@@ -50,10 +53,10 @@ describe('a command asks its session', () => {
 
   test('that fails without an answer, or ends', async () => {
     const shell = await listen()
-    const failing = askSession(requests, { command: 'prime' }, running)
+    const failing = asking({ command: 'prime' }, running)
     writeFileSync(join(answersDirectory(directory), await nextName()), '{}\n')
     await expect(failing).rejects.toThrow('the session failed')
-    const left = askSession(requests, { command: 'prime' }, running)
+    const left = asking({ command: 'prime' }, running)
     await nextName()
     shell.kill('SIGKILL')
     await expect(left).rejects.toThrow('the session has ended')
@@ -62,7 +65,7 @@ describe('a command asks its session', () => {
   test('and is interrupted', async () => {
     const shell = await listen()
     const abort = new AbortController()
-    const asked = askSession(requests, { command: 'prime' }, abort.signal)
+    const asked = asking({ command: 'prime' }, abort.signal)
     await nextName()
     abort.abort()
     await expect(asked).rejects.toMatchObject({ code: 'cancelled' })
@@ -72,7 +75,7 @@ describe('a command asks its session', () => {
 
   test('that listens no more', async () => {
     execFileSync('mkfifo', [join(requests, 'bell')])
-    await expect(askSession(requests, { command: 'prime' }, running)).rejects.toMatchObject({ code: 'program-failed' })
+    await expect(asking({ command: 'prime' }, running)).rejects.toMatchObject({ code: 'program-failed' })
     expect(readdirSync(requests)).toEqual(['bell'])
   })
 })

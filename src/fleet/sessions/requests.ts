@@ -3,7 +3,6 @@
  * the processes outside. In: a request, as a file that the agent may write, and its name through a FIFO. Out: the answer,
  * as a file that it may only read. `wrapper.ts` has the shell that listens.
  */
-import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -37,13 +36,12 @@ const MOST_ANSWER_BYTES = 10_000_000
 /** How often the asker looks whether anybody still listens. */
 const LISTENS_MS = 1_000
 
-/** Asks, and waits for the answer as long as the session lasts. */
+/** Asks, and waits for the answer as long as the session lasts. `id`: a new UUID. */
 export const askSession = async (
   requests: string,
   request: SessionRequest,
-  signal: AbortSignal,
+  { id, signal }: { readonly id: string; readonly signal: AbortSignal },
 ): Promise<SessionAnswer> => {
-  const id = randomUUID()
   const [asked, answered, bell] = [join(requests, id), join(dirname(requests), 'answers', id), join(requests, BELL)]
   writeNewFileSync(asked, JSON.stringify(request), { mode: 0o600 })
   try {
