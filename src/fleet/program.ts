@@ -29,6 +29,8 @@ export const programFor = async (
 export type SessionProgram = {
   readonly command: readonly [string, ...string[]]
   readonly variables: Readonly<Record<string, string>>
+  /** Otherwise it is Coppice, which starts the agent's program there turn by turn. */
+  readonly runsInEnvironment: boolean
   /** Its commands run in a sandbox: the session answers their requests. */
   readonly isConfined: boolean
   readonly escapeOnInterrupt?: true
@@ -56,7 +58,9 @@ export const sessionProgram = async (
 ): Promise<SessionProgram> => {
   if (agent.program === COMMAND_LINE) {
     const command = pool?.command
-    if (command !== undefined) return { command: ['/bin/sh', '-c', command], variables: {}, isConfined: false }
+    if (command !== undefined) {
+      return { command: ['/bin/sh', '-c', command], variables: {}, runsInEnvironment: true, isConfined: false }
+    }
     throw new AppError('not-found', `${agent.name}'s pool no longer has a command`, {
       remedy: `set fleet.pools.${agent.pool ?? '…'}.command in config.yaml, or close its item`,
     })
@@ -68,9 +72,11 @@ export const sessionProgram = async (
   const outside = outsideDirectories(files, { isConfined })
   const request = { directory, prompt: beacon, sessionId, since: agent.createdAt, resume, outside, files }
   const started = kind === 'tmux' ? await program.interactive?.(request) : undefined
-  if (started !== undefined) return { ...started, variables: { ...granted, ...started.variables }, isConfined }
+  if (started !== undefined) {
+    return { ...started, variables: { ...granted, ...started.variables }, runsInEnvironment: true, isConfined }
+  }
   const turnByTurn = ['internal', 'agent-session', agent.id, ...(resume ? [] : ['--fresh'])]
-  return { command: [...installation, ...turnByTurn], variables: granted, isConfined }
+  return { command: [...installation, ...turnByTurn], variables: granted, runsInEnvironment: false, isConfined }
 }
 
 /** Of an agent's own directory: what its program may read, and write. */

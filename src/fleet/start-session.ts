@@ -3,12 +3,14 @@ import type { FleetAgent, FleetSession } from '../domain/fleet/agent.ts'
 import type { Item } from '../domain/fleet/item.ts'
 import type { PoolSettings } from '../domain/fleet/pool.ts'
 import { acquireLease } from '../isolation/lease.ts'
+import { providerOf } from '../isolation/provider-of.ts'
 import { makeDirectorySync } from '../process/files/make-directory.ts'
 import { agentMark } from '../process/run-mark.ts'
 import { writeAgentFile } from './agent-file.ts'
 import type { FleetContext } from './context.ts'
-import { sessionProgram } from './program.ts'
+import { type SessionProgram, sessionProgram } from './program.ts'
 import { beaconFor } from './sessions/beacon.ts'
+import type { NewSession } from './sessions/session.ts'
 import { agentDirectory } from './sessions/places.ts'
 import { sessionVariables } from './sessions/variables.ts'
 import { treeOf } from './tree.ts'
@@ -51,12 +53,11 @@ export const startSession = async (
     resume,
     files,
   })
+  const variables = await sessionVariables(context, { agent, codebase, environment, mark, beacon, program })
   const session = await kind.start(
     {
       name: agent.name,
-      directory: environment.path,
-      command: program.command,
-      variables: await sessionVariables(context, { agent, codebase, environment, mark, beacon, program }),
+      ...(await launched(context, environment, program, variables)),
       mark,
       answersRequests: program.isConfined,
       escapeOnInterrupt: program.escapeOnInterrupt,
@@ -72,4 +73,22 @@ export const startSession = async (
   )
   await failpoint('spawn.running')
   return session
+}
+
+/** As the environment's provider starts programs in it. Coppice itself runs beside it, and starts each turn there. */
+const launched = async (
+  { isolation }: Pick<FleetContext, 'isolation'>,
+  environment: IsolatedEnvironment,
+  { command: [first, ...args], runsInEnvironment }: SessionProgram,
+  variables: Readonly<Record<string, string>>,
+): Promise<Pick<NewSession, 'directory' | 'command' | 'variables'>> => {
+  const program = { command: first, args, cwd: environment.path, env: variables }
+  const {
+    command,
+    args: words,
+    cwd,
+    env,
+  } = runsInEnvironment ? (await providerOf(isolation, environment)).launch(environment, program) : program
+  const set = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  return { directory: cwd, command: [command, ...words], variables: Object.fromEntries(set) }
 }

@@ -12,6 +12,7 @@ import { sling } from '../../src/fleet/sling/sling.ts'
 import { treeOf } from '../../src/fleet/tree.ts'
 import { agentDirectory } from '../../src/fleet/sessions/places.ts'
 import { liveness } from '../../src/process/identity.ts'
+import { launchingWith } from '../helpers/launching.ts'
 import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'
 
 type AtWork = { readonly agent: FleetAgent; readonly environment: IsolatedEnvironment; readonly item: number }
@@ -228,12 +229,17 @@ describe("a repository's formula", () => {
   const formula =
     'steps:\n  - validate\n  - intent\n  - run: test -f login.txt && echo checked\n  - push\n  - notify\n  - settle\n  - leave\n'
 
-  test('runs its commands, once a person has approved them', async () => {
-    await using world = await makeFleetWorld(withFormula(formula))
+  test('runs its commands as the provider starts programs, once a person has approved them', async () => {
+    const command = 'test -f login.txt && test "$LAUNCHED" = yes'
+    await using world = await makeFleetWorld(
+      withFormula(formula.replace('test -f login.txt && echo checked', command), {
+        context: { providers: launchingWith('LAUNCHED=yes') },
+      }),
+    )
     const work = await atWork(world)
     expect(await finish(world, work)).toMatchObject({
       outcome: 'refused',
-      why: [{ kind: 'not-approved', commands: ['test -f login.txt && echo checked'] }],
+      why: [{ kind: 'not-approved', commands: [command] }],
     })
     const approving: FleetWorld = {
       ...world,

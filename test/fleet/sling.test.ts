@@ -6,6 +6,7 @@ import { sling } from '../../src/fleet/sling/sling.ts'
 import { agentDirectory } from '../../src/fleet/sessions/places.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { assertHooksAgree, type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
+import { launchingWith } from '../helpers/launching.ts'
 
 const slung = async (world: FleetWorld, item: number, change: object = {}) => {
   const result = await sling(world.fleet, { item, by: 'cli', ...change })
@@ -39,8 +40,8 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
     await assertHooksAgree(world)
   })
 
-  test('the session has the variables, and this very coppice', async () => {
-    await using world = await makeFleetWorld({ kind })
+  test('the session has the variables, and this very coppice, and is started as the provider starts programs', async () => {
+    await using world = await makeFleetWorld({ kind, context: { providers: launchingWith('COPPICE_LAUNCHED=yes') } })
     const item = await world.addItem('Fix login')
     const { agent, environment } = await slung(world, item.id)
     await world.order('alder', 'env | grep ^COPPICE_ | sort; command -v coppice; pwd')
@@ -54,6 +55,7 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
       `COPPICE_DIR=${environment.path}`,
       `COPPICE_HOME=${home}`,
       `COPPICE_ITEM=${item.id}`,
+      'COPPICE_LAUNCHED=yes',
       'COPPICE_POOL=workers',
       `COPPICE_SPAWN=${agent.spawn}`,
       join(home, 'fleet', 'bin', 'coppice'),

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { AppError } from '../../../domain/errors.ts'
 import type { CommandStep } from '../../../domain/fleet/formula.ts'
 import { checkCommands, mayRunChecks, repositoryFormulas } from '../../../isolation/codebases/formulas.ts'
+import { providerOf } from '../../../isolation/provider-of.ts'
 import { portVariables } from '../../../isolation/ports.ts'
 import { makeDirectorySync } from '../../../process/files/make-directory.ts'
 import { writeNewFileSync } from '../../../process/files/replace-file.ts'
@@ -20,6 +21,7 @@ export const runCommand =
     if (!commands.includes(command) || !(await mayRunChecks(isolation, codebase, commands))) {
       return refusal({ kind: 'not-approved', codebase: codebase.name, commands })
     }
+    const provider = await providerOf(isolation, environment)
     isolation.progress(`running ${command.split('\n')[0]}`)
     const ended = await runProgram({
       shell: command,
@@ -32,6 +34,7 @@ export const runCommand =
         COPPICE_CODEBASE: codebase.name,
         COPPICE_BRANCH: environment.branch,
       },
+      launch: (program) => provider.launch(environment, program),
       clock: isolation.clock,
       timeoutMs,
       outputLimitBytes: OUTPUT_BYTES,
