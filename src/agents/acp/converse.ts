@@ -1,3 +1,4 @@
+import type { Ids } from '../../domain/clock.ts'
 import {
   type AgentCapabilities,
   type ClientContext,
@@ -17,7 +18,7 @@ import type { Updates } from './updates.ts'
 export type Session = { id: string | undefined }
 
 export type ConverseParts = {
-  readonly options: { readonly name: string }
+  readonly options: { readonly name: string; readonly ids: Ids }
   readonly request: Pick<
     AgentRequest,
     'directory' | 'session' | 'emit' | 'rules' | 'context' | 'prompt' | 'attachments'
@@ -42,7 +43,7 @@ const LEAVE_MS = 2_000
 
 /** Initializes, starts or resumes a session, sends the prompt, and waits for the response. */
 export const converse = async (parts: ConverseParts): Promise<TurnEnd> => {
-  const { agent, request, session, updates } = parts
+  const { agent, options, request, session, updates } = parts
   try {
     const initialized = await agent.request('initialize', initializeRequest)
     const { protocolVersion, agentCapabilities = {} } = initialized
@@ -53,7 +54,7 @@ export const converse = async (parts: ConverseParts): Promise<TurnEnd> => {
     const leave = request.rules.access === 'read' ? await enterReadOnly(agent, id, modes) : async () => undefined
     if (leave === undefined) request.emit({ type: 'not-read-only' })
     updates.begin()
-    const prompt = await promptOf(request, agentCapabilities)
+    const prompt = await promptOf(request, agentCapabilities, options.ids())
     const response = await agent.request('session/prompt', { sessionId: id, prompt })
     // A later message of the conversation may write.
     await Promise.race([leave?.().catch(() => undefined), delay(LEAVE_MS, undefined, { ref: false })])
