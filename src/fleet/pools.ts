@@ -9,8 +9,8 @@ type Settings = Pick<FleetContext['isolation'], 'settings'>
 export const poolNamed = ({ settings: { pools } }: Settings, name: string): PoolSettings => {
   const pool = pools.find((one) => one.name === name)
   if (pool !== undefined) return pool
-  throw new AppError('not-found', `there is no pool ${JSON.stringify(name.slice(0, 60))}`, {
-    remedy: `the pools are: ${pools.map((one) => one.name).join(', ')}`,
+  throw new AppError('not-found', `unknown pool ${JSON.stringify(name.slice(0, 60))}`, {
+    remedy: `available: ${pools.map((one) => one.name).join(', ')}`,
   })
 }
 

@@ -242,6 +242,7 @@ describe('wrong usage', () => {
     [['worktree', 'create', '--issue', '1', '--fork'], '--fork requires --pr', 'usage: --pr <number>'],
     [['worktree', 'create', 'x', 'y'], 'unexpected argument "y"', 'coppice worktree create --help'],
     [['worktree', 'remove'], 'missing required argument: <ref>', 'coppice worktree remove --help'],
+    [['done', '--close'], '--close requires --mode discard', 'closed or in review anyway'],
     [['nudge', 'alder'], 'missing required argument: <text>', 'coppice nudge --help'],
     [['fleet', 'stauts'], 'unknown command "fleet stauts"', 'did you mean `coppice fleet status`?'],
     [['platforms', 'xyzzy'], 'unknown command "platforms xyzzy"', 'coppice platforms --help'],

@@ -124,7 +124,8 @@ const withRow = <Row extends CommandWords>(
   const [least, most] = row.words
   const help = remedyFor(grammar, row)
   const [tooMuch] = words.slice(most)
-  if (words.length < least) throw usage(`missing required argument: ${argumentsOf(row)[words.length] ?? row.usage}`, help)
+  if (words.length < least)
+    throw usage(`missing required argument: ${argumentsOf(row)[words.length] ?? row.usage}`, help)
   if (tooMuch !== undefined && most === 0 && typeof of === 'string') throw unknownMember(grammar, of, tooMuch)
   if (tooMuch !== undefined) throw usage(`unexpected argument ${JSON.stringify(tooMuch)}`, help)
   return { kind: 'command', row, words, values }
@@ -188,7 +189,8 @@ const quoted = ({ commandText }: Grammar, words: string): string =>
   JSON.stringify(commandText(words).replace(/^coppice /, ''))
 
 /** `<path or name>` is one argument. */
-const argumentsOf = ({ usage: text }: CommandWords): readonly string[] => text.match(/<[^>]*>|\S+/g) ?? []
+const argumentsOf = ({ usage: text }: CommandWords): readonly string[] =>
+  text.match(/<[^<>]{1,80}>|[^\s<>]{1,80}/g) ?? []
 
 const listAll = ({ help }: Grammar, group?: string): Remedy => remedy`run ${shell(help(group))} for a list of commands`
 
