@@ -5,6 +5,7 @@ import { agentCells, agentHeadings, agentJson, describeNeed, needRemedies, needs
 import { stateWord } from '../views/items.ts'
 import { remedySentence } from '../views/remedy.ts'
 import { fittedTable, lastCommand, printable, type View } from '../views/view.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 import { sentence } from '../../domain/text/words.ts'
 import { scopeOf } from './scope.ts'
 
@@ -16,13 +17,15 @@ const run = async (call: Call): Promise<FleetStatus> => {
   return statusOf(await workplace.fleet(), { codebaseId: codebase?.id })
 }
 
+const startIt = remedy`start it: ${coppice('fleet up')}`
+
 const toText = ({ control, agents, pools, items, needsYou }: FleetStatus, view: View): string => {
   const repositories = new Set(agents.map(({ codebase }) => codebase))
   const counts = itemStates.filter((state) => items[state] > 0).map((state) => `${items[state]} ${stateWord(state)}`)
   return [
-    ...(control.state === 'down' ? ['The fleet is down.'] : []),
+    ...(control.state === 'down' ? [`The fleet is down. ${remedySentence(startIt, view)}`] : []),
     agents.length === 0
-      ? `No agents. Start one: ${lastCommand(view.commandText('sling <item>'), view)}`
+      ? `No agents.${control.state === 'up' ? ` Start one: ${lastCommand(view.commandText('sling <item>'), view)}` : ''}`
       : fittedTable(
           agentHeadings,
           agents.map((seen) => agentCells(seen, { now: view.now, named: repositories.size > 1 })),
