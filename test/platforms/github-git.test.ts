@@ -133,9 +133,14 @@ test('a token from the settings reaches git too, and another host never gets it'
   const other = await serveCodeHost(box.root, { api: double.url, access: () => 'none' })
   repo.git('remote', 'set-url', 'origin', `${other.url}/acme/app.git`)
   expect(await fetchWith(git)).toMatchObject({ outcome: 'unreachable' })
-  expect(other.asked.map(({ authorization }) => authorization)).toEqual([undefined])
-  await other.close()
   repo.git('remote', 'set-url', 'origin', `${host.url}/acme/app.git`)
+  // Nor does one that ours redirects to, once it has the token.
+  access = (_repository, secret) => (secret === 'ghp_of_the_bot' ? (other.url as `https://${string}`) : 'none')
+  expect(await fetchWith(git)).toMatchObject({ outcome: 'unreachable' })
+  expect(host.asked.at(-1)?.authorization).toBeDefined()
+  expect(other.asked.map(({ authorization }) => authorization)).toEqual([undefined, undefined])
+  await other.close()
+  access = (_repository, secret) => (secret === 'ghp_of_the_bot' ? 'read' : 'none')
   const refused = await push(git, repo.commit('file', 'x'))
   expect(refused).toMatchObject({
     outcome: 'no-access',
