@@ -2,6 +2,10 @@ import { expect, test } from 'vitest'
 import { repositoryAt } from '../host.ts'
 import { createGitLogin } from './git-login.ts'
 
+const loginWith = (apiUrl: string | undefined) =>
+  createGitLogin({ token: 'a-token', ...(apiUrl !== undefined && { apiUrl }) }, async () => ({
+    token: 'not asked for',
+  }))
 const enterprise = 'https://git.example.com:8443/api/v3'
 
 /* "Using the REST API" in GitHub's documentation: the API of github.com and *.ghe.com is at `api.`. */
@@ -12,8 +16,7 @@ test.each([
   ['https://git.example.com/api/v3', 'https://git.example.com/acme/app', 'git.example.com'],
   [enterprise, 'https://git.example.com:8443/acme/app', 'git.example.com:8443'],
 ])('with the API %s, git logs in for %s', async (apiUrl, url, host) => {
-  const login = createGitLogin({ token: 'a-token', apiUrl }, async () => ({ token: 'never asked for' }))
-  expect(await login(url)).toEqual({ host, secret: 'a-token' })
+  expect(await loginWith(apiUrl)(url)).toEqual({ host, secret: 'a-token' })
   expect(repositoryAt(url, apiUrl)).toEqual({ owner: 'acme', repo: 'app' })
 })
 
@@ -32,12 +35,10 @@ test.each([
   [enterprise, 'https://example.com:8443/acme/app'],
   [enterprise, 'https://x.git.example.com:8443/acme/app'],
 ])('with the API %s, %s is another host: neither its repository nor a login for it is known', async (apiUrl, url) => {
-  const login = createGitLogin({ token: 'a-token', apiUrl }, async () => ({ token: 'never asked for' }))
-  expect(await login(url)).toBeUndefined()
+  expect(await loginWith(apiUrl)(url)).toBeUndefined()
   expect(repositoryAt(url, apiUrl)).toBeUndefined()
 })
 
 test('another port of the same host gets no login', async () => {
-  const login = createGitLogin({ token: 'a-token', apiUrl: enterprise }, async () => ({ token: 'never asked for' }))
-  expect(await login('https://git.example.com/acme/app')).toBeUndefined()
+  expect(await loginWith(enterprise)('https://git.example.com/acme/app')).toBeUndefined()
 })
