@@ -82,12 +82,12 @@ test('a branch is pushed and gets a draft pull request that links its issue; a m
   expect((await resolved(world, 'pr', 7, { hints })).environment.id).toBe(environment.id)
 })
 
-test('a title that is given is one line without secrets', async () => {
+test('a title that is given is one line without secrets and mentions', async () => {
   await using world = await aWorld()
   const environment = await issue(world, 42)
   inside(world, environment).commit('a.txt', 'a\n')
-  await pr(world, environment, { title: 'Fix\nthe\u202E login of a-secret-of-ours' })
-  expect(double.opened).toMatchObject([{ title: 'Fix the login of [hidden]' }])
+  await pr(world, environment, { title: 'Fix\nthe\u202E login of a-secret-of-ours for @alice' })
+  expect(double.opened).toMatchObject([{ title: 'Fix the login of [hidden] for @\u200balice' }])
 })
 
 test("a fork's branch is pushed under its own name, whatever the fork calls it", async () => {
