@@ -145,7 +145,7 @@ export const addCrewTree = async (
 ): Promise<CrewTree | { readonly report: LimitReport }> =>
   addTree(context, await memberNamed(context, name), codebase, asking)
 
-export const memberNamed = async ({ isolation: { store, host } }: FleetContext, name: string): Promise<FleetAgent> => {
+const memberNamed = async ({ isolation: { store, host } }: FleetContext, name: string): Promise<FleetAgent> => {
   const found = await store.fleetAgents.byName(host, name)
   if (found?.kind === 'crew') return found
   throw new AppError('not-found', `unknown crew member ${JSON.stringify(name.slice(0, 60))}`, {

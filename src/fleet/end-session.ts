@@ -1,4 +1,5 @@
 import type { FleetAgent } from '../domain/fleet/agent.ts'
+import { AppError } from '../domain/errors.ts'
 import { dropLeasesOf } from '../isolation/lease.ts'
 import { liveness } from '../process/identity.ts'
 import { deleteTreeSync } from '../process/files/delete-tree.ts'
@@ -40,6 +41,12 @@ export const endSession = async (
     await dropLeasesOf(isolation, codebase, environment, agent.session.root)
   }
   return true
+}
+
+/** `fleet down` has stopped the agent while we started it, perhaps before there was a session to end. */
+export const endOvertaken = async (context: Context, agent: FleetAgent): Promise<never> => {
+  await endSession(context, agent, { graceMs: 0 })
+  throw new AppError('busy', `${agent.name} was stopped while it was starting`)
 }
 
 /** Another process may have started the agent again, or another one of its name: that session isn't ours to clear. */

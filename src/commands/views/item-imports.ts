@@ -1,5 +1,5 @@
 import { type Item, type ItemField, type ItemSource, sourceLabel } from '../../domain/fleet/item.ts'
-import { counted, sentence } from '../../domain/text/words.ts'
+import { sentence } from '../../domain/text/words.ts'
 import type { ImportedItems } from '../../fleet/items/import/import-items.ts'
 import { describeParkReason, sourceJson } from './items.ts'
 import { aligned, type Cell, printable, type View } from './view.ts'
@@ -66,8 +66,6 @@ export const leftOutText = (counts: readonly (readonly [number, string])[]): rea
   const some = counts.filter(([n]) => n > 0).map(([n, what]) => `${n} ${what}`)
   return some.length === 0 ? [] : [sentence(`left out: ${some.join(', ')}`)]
 }
-
-export const countedItems = (n: number): string => counted(n, 'item')
 
 export const importedJson = ({ added, updated, unchanged, kept }: ImportedItems) => ({
   added: added.map((item) => ({
