@@ -74,7 +74,7 @@ export const poolTable: {
     default: 'auto',
     rule: formulaName,
     about:
-      "The formula that `coppice done` runs. `auto` is `pr` if pull requests can be opened, else `land` if the repository's configuration has a `landing` section, else `push`.",
+      "The formula that `coppice done` runs. `auto` is `pr` if pull requests can be opened, else `push`.",
   },
   isolation: {
     default: undefined,
