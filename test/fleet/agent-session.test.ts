@@ -118,9 +118,8 @@ test('settings reach its own commands as variables, except secrets', async () =>
   const given = Object.fromEntries(settings.map(({ variable = '' }) => [variable, 'canary']))
   const mark = { id: 'r', token: 't', cgroup: undefined }
   const program = { variables: {}, isConfined: false }
-  const variables = await sessionVariables(withVariables(world, given), {
-    ...{ agent, codebase, environment, mark, program, beacon: 'x' },
-  })
+  const session = { agent, codebase, environment, mark, program, beacon: 'x' }
+  const variables = await sessionVariables(withVariables(world, given), session)
   const passed = Object.keys(variables).filter((name) => variables[name] === 'canary')
   expect(passed).toEqual(expect.arrayContaining(['WORKTREE_BASE', 'COPPICE_CLAUDE_COMMAND']))
   expect(variables['COPPICE_AGENT']).toBe(agent.name)
