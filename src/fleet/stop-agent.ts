@@ -2,7 +2,7 @@ import { toAppError } from '../domain/errors.ts'
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
 import type { FleetContext } from './context.ts'
 import { endSession, GRACE_MS } from './end-session.ts'
-import { finishFormula } from './formulas/run-formula.ts'
+import { takeOverFormula } from './formulas/run-formula.ts'
 
 export type Stopped =
   /** Its hook and its worktree stay. */
@@ -44,7 +44,7 @@ const finishBegun = async (context: FleetContext, agent: FleetAgent): Promise<vo
   const begun = await store.formulaRuns.runningOf(agent.id)
   if (begun === undefined) return
   try {
-    await finishFormula(context, begun)
+    await takeOverFormula(context, begun)
   } catch (error) {
     // It stays recorded, and the next command of the fleet tries again.
     log.warn("what an agent had begun couldn't be finished", { agent: agent.name, error: toAppError(error).message })

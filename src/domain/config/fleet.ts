@@ -73,8 +73,7 @@ export const poolTable: {
   done: {
     default: 'auto',
     rule: formulaName,
-    about:
-      "The formula that `coppice done` runs. `auto` is `pr` if pull requests can be opened, else `land` if the repository's configuration has a `landing` section, else `push`.",
+    about: 'The formula that `coppice done` runs. `auto` is `pr` if pull requests can be opened, else `push`.',
   },
   isolation: {
     default: undefined,

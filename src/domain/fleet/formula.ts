@@ -71,6 +71,9 @@ export type FormulaRun = {
   readonly updatedAt: number
 }
 
+export const hasStep = ({ steps }: Pick<FormulaRun, 'steps'>, step: BuiltInStep): boolean =>
+  steps.some((record) => record.step === step)
+
 /** From here on, a death means that the agent was finishing. */
 export const isIntended = ({ steps }: Pick<FormulaRun, 'steps'>): boolean =>
   steps.some(({ step, state }) => step === 'intent' && state === 'done')

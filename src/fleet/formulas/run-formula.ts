@@ -53,7 +53,7 @@ export const continueFormula = async (
  * Whoever executes it has died. Once the intent is recorded the rest is done; before that nothing has happened, and
  * whether the work is finished is for the agent to say again.
  */
-export const finishFormula = async (
+export const takeOverFormula = async (
   context: FleetContext,
   run: FormulaRun,
   options: ContinueOptions = {},

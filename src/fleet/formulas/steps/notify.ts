@@ -1,4 +1,4 @@
-import type { FormulaRun } from '../../../domain/fleet/formula.ts'
+import { hasStep } from '../../../domain/fleet/formula.ts'
 import type { Store } from '../../../store/store.ts'
 import type { FleetContext } from '../../context.ts'
 import type { Step, StepSubject } from '../step.ts'
@@ -16,7 +16,7 @@ const tellOutcome = async (
 ): Promise<void> => {
   if (item === undefined) return
   if (run.pullRequest !== undefined) return tell(store, { kind: 'pull-request', item, url: run.pullRequest })
-  if (has(run, 'enqueue')) {
+  if (hasStep(run, 'enqueue')) {
     const [landing] = await store.landings.list({
       codebaseId: item.codebaseId,
       states: ['queued', 'testing'],
@@ -24,7 +24,5 @@ const tellOutcome = async (
     })
     if (landing?.branch === run.branch) return tell(store, { kind: 'queued', item, landing: landing.id })
   }
-  if (has(run, 'push') && run.sha !== undefined) await tell(store, { kind: 'pushed', item, branch: run.branch })
+  if (hasStep(run, 'push') && run.sha !== undefined) await tell(store, { kind: 'pushed', item, branch: run.branch })
 }
-
-const has = ({ steps }: FormulaRun, name: string): boolean => steps.some(({ step }) => step === name)
