@@ -5,8 +5,8 @@ import { recordReplies, type ReplyContext } from './outbox/replies.ts'
 /**
  * Tells the conversations that follow an item what became of it: one message each, in the transaction that records it.
  */
-export const createTellFollowers =
-  (speaker: ReplyContext): FleetContext['tell'] =>
+export const createFollowerNotifier =
+  (speaker: ReplyContext): FleetContext['notify'] =>
   async (store, event, except) => {
     if (!('item' in event)) return
     const text = describeItemEvent(event)

@@ -13,7 +13,7 @@ import { toWork } from '../domain/work.ts'
 import type { RunReporter, RunRequest, RunResult } from '../runs/request.ts'
 import { runAgent } from '../runs/run.ts'
 import { createTurns } from '../runs/turns.ts'
-import { type AgentCaller, presentAgent } from './caller.ts'
+import { type AgentCaller, currentAgent } from './caller.ts'
 import { FLEET_PLATFORM, type FleetContext } from './context.ts'
 import { done, type Done } from './formulas/done.ts'
 import { itemNumbered } from './items/add.ts'
@@ -21,7 +21,7 @@ import { parkItem } from './items/change.ts'
 import { primeAgent, type Primer } from './prime.ts'
 import { outsideDirectories } from './program.ts'
 import { beaconFor } from './sessions/beacon.ts'
-import { agentDirectory } from './sessions/places.ts'
+import { agentDirectory } from './sessions/paths.ts'
 import { REQUESTS } from './sessions/requests.ts'
 
 export type SessionEvent =
@@ -129,7 +129,7 @@ type Subject = {
 
 /** Read anew before each turn: a crew member may have been given an item in another repository. */
 const subjectOf = async ({ isolation }: FleetContext, caller: AgentCaller): Promise<Subject> => {
-  const found = await presentAgent(isolation, caller)
+  const found = await currentAgent(isolation, caller)
   if ('why' in found) throw new AppError('not-found', "this isn't the session of an agent")
   const { agent, codebase } = found
   const { environmentId } = agent

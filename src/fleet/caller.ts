@@ -21,7 +21,7 @@ export const isInside = (
 ): boolean => callerIn(ownEnvironment).spawn === spawn
 
 /** The agent itself, in its present life. */
-export const presentAgent = async (
+export const currentAgent = async (
   { store, host }: Pick<FleetContext['isolation'], 'store' | 'host'>,
   { agent: name, spawn }: AgentCaller,
 ): Promise<{ readonly agent: FleetAgent; readonly codebase: Codebase } | NotTheAgent> => {

@@ -13,7 +13,7 @@ export type FleetContext = Pick<RunsContext, 'isolation' | 'environments' | 'age
    * records it, so that they hear of it exactly if it happened. `except`: a conversation that is answered by its own
    * command.
    */
-  readonly tell: (store: Store, event: FleetEvent, except?: string) => Promise<void>
+  readonly notify: (store: Store, event: FleetEvent, except?: string) => Promise<void>
   /** The formula runs that this process executes now. */
   readonly executing: Set<string>
   /** Tells this home's server to look at the fleet. False if there is none, or we are it. */

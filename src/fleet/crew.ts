@@ -14,13 +14,13 @@ import { resolveIsolation } from '../isolation/resolve/resolve.ts'
 import { providerOf } from '../isolation/provider-of.ts'
 import { writeAgentFile } from './agent-file.ts'
 import type { FleetContext } from './context.ts'
-import { forgetFiles } from './end-session.ts'
+import { deleteAgentFiles } from './end-session.ts'
 import { isFreeName } from './names.ts'
 import { programFor } from './program.ts'
 import { identityOf } from './sessions/variables.ts'
 import { stopAgent } from './stop-agent.ts'
 import { treeOf } from './tree.ts'
-import { sleepAgain, wakeAgent } from './wake.ts'
+import { cancelStart, restartAgent } from './restart-agent.ts'
 
 export type CrewRequest = {
   readonly name: string
@@ -63,7 +63,7 @@ export const addCrew = async (context: FleetContext, request: CrewRequest): Prom
     const { state } = await store.fleetControl.get(isolation.host)
     const member = (await store.fleetAgents.get(agent.id)) ?? agent
     if (state !== 'up') return { outcome: 'added', agent: member, trees }
-    const awake = await wakeAgent(context, member, undefined, { by: request.by })
+    const awake = await restartAgent(context, member, undefined, { by: request.by })
     return { outcome: 'added', agent: awake.agent, trees }
   } catch (error) {
     await undoMember(context, agent.id).catch((undo: unknown) =>
@@ -204,13 +204,13 @@ export const removeTrees = async (context: FleetContext, agent: FleetAgent): Pro
     await store.fleetAgents.move(now.id, now.state, 'gone', { endedAt: clock(), session: undefined })
   }
   await failpoint('crew.gone')
-  forgetFiles(context, agent.name)
+  deleteAgentFiles(context, agent.name)
   return { agent, removed, kept }
 }
 
 /** Never at work yet: its worktrees hold nothing, unless somebody was quick. Repeating it changes nothing. */
 export const undoMember = async (context: FleetContext, id: string): Promise<void> => {
-  await sleepAgain(context, id, 'stopped')
+  await cancelStart(context, id, 'stopped')
   const agent = await context.isolation.store.fleetAgents.get(id)
   if (agent === undefined || agent.kind !== 'crew' || agent.state === 'gone' || agent.workedAt !== undefined) return
   try {

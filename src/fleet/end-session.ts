@@ -5,7 +5,7 @@ import { deleteTreeSync } from '../process/files/delete-tree.ts'
 import { agentMark, type RunMark } from '../process/run-mark.ts'
 import { processesOfRuns } from '../process/run-processes.ts'
 import { FLEET_PLATFORM, type FleetContext } from './context.ts'
-import { agentDirectory, rootFile } from './sessions/places.ts'
+import { agentDirectory, rootFile } from './sessions/paths.ts'
 import { endProcesses } from './sessions/prepare.ts'
 
 type Context = Pick<FleetContext, 'isolation' | 'sessions'>
@@ -68,7 +68,7 @@ const marksOf = async (
 }
 
 /** The agent is gone: its name is free again. Its log stays. */
-export const forgetFiles = ({ isolation: { home } }: Pick<FleetContext, 'isolation'>, name: string): void => {
+export const deleteAgentFiles = ({ isolation: { home } }: Pick<FleetContext, 'isolation'>, name: string): void => {
   try {
     deleteTreeSync(agentDirectory(home, name))
   } catch {

@@ -4,7 +4,7 @@ import { nameCandidates } from '../domain/fleet/names.ts'
 import type { PoolSettings } from '../domain/fleet/pool.ts'
 import { toWork } from '../domain/work.ts'
 import type { FleetContext } from './context.ts'
-import { agentDirectory } from './sessions/places.ts'
+import { agentDirectory } from './sessions/paths.ts'
 
 /** For a member of the crew, whose worktrees may be in any codebase. */
 export const isFreeName = async (

@@ -10,7 +10,7 @@ import type { UncommittedWork } from '../domain/removal/uncommitted.ts'
 import { branchCommits } from '../isolation/codebases/branch-commits.ts'
 import { providerOf } from '../isolation/provider-of.ts'
 import type { CommitLine } from '../git/commits-between.ts'
-import { type AgentCaller, type NotTheAgent, presentAgent } from './caller.ts'
+import { type AgentCaller, type NotTheAgent, currentAgent } from './caller.ts'
 import type { FleetContext } from './context.ts'
 import { chooseFormula } from './formulas/choose.ts'
 import { treeOf } from './tree.ts'
@@ -44,7 +44,7 @@ const MOST_COMMITS = 50
 export const primeAgent = async (context: FleetContext, caller: AgentCaller): Promise<Primer | NotTheAgent> => {
   const { isolation } = context
   const { store, settings } = isolation
-  const found = await presentAgent(isolation, caller)
+  const found = await currentAgent(isolation, caller)
   if ('why' in found) return found
   const { agent, codebase } = found
   const environment = agent.environmentId === undefined ? undefined : await store.environments.get(agent.environmentId)

@@ -6,7 +6,7 @@ import type { FleetAgent, SessionKind } from '../domain/fleet/agent.ts'
 import type { PoolSettings } from '../domain/fleet/pool.ts'
 import type { FleetContext } from './context.ts'
 import { assertDatabaseInConfig } from './sessions/database.ts'
-import { messagesDirectory, requestsDirectory } from './sessions/places.ts'
+import { messagesDirectory, requestsDirectory } from './sessions/paths.ts'
 
 /** What an agent of a pool with `command` runs. */
 export const COMMAND_LINE = 'command line'

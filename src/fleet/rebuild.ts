@@ -12,7 +12,7 @@ import { agentMark } from '../process/run-mark.ts'
 import { processesOfRuns } from '../process/run-processes.ts'
 import { type AgentFile, readAgentFile } from './agent-file.ts'
 import type { FleetContext } from './context.ts'
-import type { SessionKindRules, SessionSeen } from './sessions/session.ts'
+import type { SessionKindRules, ListedSession } from './sessions/session.ts'
 
 export type Rebuilt = {
   readonly agents: readonly string[]
@@ -58,7 +58,7 @@ export const rebuildFleet = async (context: FleetContext, { by }: { readonly by:
 const wasMadeFor = ({ tree: { path } }: LostEnvironment, name: string): boolean =>
   basename(path).startsWith(`agent-${name}-`)
 
-type Running = { readonly kind: SessionKindRules; readonly seen: SessionSeen }
+type Running = { readonly kind: SessionKindRules; readonly seen: ListedSession }
 
 const runningSessions = async ({ sessions }: FleetContext): Promise<readonly Running[]> => {
   const found = await Promise.all(

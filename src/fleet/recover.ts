@@ -5,15 +5,16 @@ import { unlessMissing } from '../domain/missing.ts'
 import { liveness } from '../process/identity.ts'
 import { lstatIfThere } from '../process/files/lstat-if-there.ts'
 import type { FleetContext } from './context.ts'
-import { forgetFiles, isProvablyDead } from './end-session.ts'
+import { deleteAgentFiles, isProvablyDead } from './end-session.ts'
 import { removeTrees, treesOf, undoMember } from './crew.ts'
 import { finishFormulas } from './formulas/done.ts'
 import { removeAgent } from './remove-agent.ts'
-import { agentDirectory, agentsHome } from './sessions/places.ts'
-import { endIdle, isBeingLetGo, tellAssigned } from './sling/assign.ts'
+import { agentDirectory, agentsHome } from './sessions/paths.ts'
+import { sendItem } from './sling/assign.ts'
+import { finishRetiring, isRetiring } from './sling/idle-workers.ts'
 import { undoSling } from './sling/undo-sling.ts'
 import { stopAgent } from './stop-agent.ts'
-import { sleepAgain } from './wake.ts'
+import { cancelStart } from './restart-agent.ts'
 
 /** An agent's files without a row: whoever made them is starting one, or has died. */
 const HALF_MADE_MS = 5 * 60_000
@@ -64,10 +65,10 @@ const settle = async (
     await settleStart(context, agent)
     return true
   }
-  if (isBeingLetGo(agent) && liveness(agent.holder) === 'dead') {
+  if (isRetiring(agent) && liveness(agent.holder) === 'dead') {
     // One that still runs waits for an item again: whoever needs its place lets it go.
     if (!(await isProvablyDead(context, agent))) return store.fleetAgents.move(agent.id, 'draining', 'working')
-    await endIdle(context, agent)
+    await finishRetiring(context, agent)
     return true
   }
   if (!mayHaveSession(agent.state))
@@ -83,8 +84,8 @@ const settleStart = async (context: FleetContext, agent: FleetAgent): Promise<vo
   }
   const runs = agent.session !== undefined && !(await isProvablyDead(context, agent))
   // It ran already when it was given its item. It may be told twice.
-  if (runs && agent.itemId !== undefined) return void (await tellAssigned(context, agent))
-  await sleepAgain(context, agent.id, 'stopped')
+  if (runs && agent.itemId !== undefined) return void (await sendItem(context, agent))
+  await cancelStart(context, agent.id, 'stopped')
 }
 
 /** Removed, not missing: one on a disk that isn't mounted may come back. */
@@ -120,7 +121,7 @@ const forgetHalfMade = async (context: FleetContext): Promise<void> => {
   const listed = await Promise.all(sessions.all().map((kind) => kind.list()))
   const running = new Set(listed.flat().flatMap(({ name, dead }) => (dead ? [] : [name])))
   for (const name of unknown) {
-    if (!running.has(name) && (await isLeftover(context, name))) forgetFiles(context, name)
+    if (!running.has(name) && (await isLeftover(context, name))) deleteAgentFiles(context, name)
   }
 }
 

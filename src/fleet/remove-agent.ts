@@ -3,7 +3,7 @@ import type { FleetAgent } from '../domain/fleet/agent.ts'
 import type { GateAnswer } from '../domain/removal/gates.ts'
 import { itemHolder } from '../isolation/holders.ts'
 import type { FleetContext } from './context.ts'
-import { forgetFiles } from './end-session.ts'
+import { deleteAgentFiles } from './end-session.ts'
 import { unhookItem } from './items/change.ts'
 
 export type RemovedAgent = {
@@ -44,6 +44,6 @@ export const removeAgent = async (
   })
   await failpoint('remove-agent.gone')
   // Whoever was faster has freed the name, and the files may be another agent's by now.
-  if (isOurs) forgetFiles(context, agent.name)
+  if (isOurs) deleteAgentFiles(context, agent.name)
   return { environment, kept: [] }
 }

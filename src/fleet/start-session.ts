@@ -11,7 +11,7 @@ import type { FleetContext } from './context.ts'
 import { type SessionProgram, sessionProgram } from './program.ts'
 import { beaconFor } from './sessions/beacon.ts'
 import type { NewSession } from './sessions/session.ts'
-import { agentDirectory } from './sessions/places.ts'
+import { agentDirectory } from './sessions/paths.ts'
 import { sessionVariables } from './sessions/variables.ts'
 import { treeOf } from './tree.ts'
 

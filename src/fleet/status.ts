@@ -6,7 +6,7 @@ import type { FleetControl, ItemCounts } from '../store/fleet/store.ts'
 import type { FleetContext } from './context.ts'
 import { membersOf } from './pools.ts'
 
-export type AgentSeen = {
+export type AgentDetails = {
   readonly agent: FleetAgent
   readonly codebase: string
   readonly environment: IsolatedEnvironment | undefined
@@ -15,7 +15,7 @@ export type AgentSeen = {
 
 export type FleetStatus = {
   readonly control: FleetControl
-  readonly agents: readonly AgentSeen[]
+  readonly agents: readonly AgentDetails[]
   readonly pools: readonly {
     readonly name: string
     readonly min: number
@@ -56,8 +56,8 @@ export const fleetStatus = async (
       : [],
   )
   const codebases = new Map((await store.codebases.list(host)).map((codebase) => [codebase.id, codebase]))
-  const seen: AgentSeen[] = []
-  for (const agent of agents) seen.push(await seenAgent(store, codebases, agent))
+  const seen: AgentDetails[] = []
+  for (const agent of agents) seen.push(await agentDetails(store, codebases, agent))
   const parked = await store.items.list({ states: ['parked'], ...(codebaseId !== undefined && { codebaseId }) })
   return {
     control,
@@ -99,11 +99,11 @@ const agentNeeds = (
   return hasEnded || isAsleep ? [{ kind: 'no-session', item: itemId, agent: name }] : []
 }
 
-export const seenAgent = async (
+export const agentDetails = async (
   store: FleetContext['isolation']['store'],
   codebases: ReadonlyMap<CodebaseId, Codebase>,
   agent: FleetAgent,
-): Promise<AgentSeen> => ({
+): Promise<AgentDetails> => ({
   agent,
   codebase: codebases.get(agent.codebaseId)?.name ?? '',
   environment: agent.environmentId === undefined ? undefined : await store.environments.get(agent.environmentId),

@@ -12,7 +12,7 @@ import { recoverFleet } from './recover.ts'
 import { type Rebuilt, rebuildFleet } from './rebuild.ts'
 import { removeAgent } from './remove-agent.ts'
 import { endStraySessions } from './stray-sessions.ts'
-import { wakeAgent } from './wake.ts'
+import { restartAgent } from './restart-agent.ts'
 
 /** Starting a program takes a core. */
 const AT_ONCE = 4
@@ -92,7 +92,7 @@ const started = async (
   agent: FleetAgent,
   item: Item | undefined,
   by: string,
-): Promise<Outcome> => ({ is: 'started', agent: (await wakeAgent(context, agent, item, { by })).agent })
+): Promise<Outcome> => ({ is: 'started', agent: (await restartAgent(context, agent, item, { by })).agent })
 
 /** Its session is dead: the row says so. Undefined if somebody else has changed it meanwhile. */
 const asleep = async ({ isolation: { store } }: FleetContext, agent: FleetAgent): Promise<FleetAgent | undefined> => {

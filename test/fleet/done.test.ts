@@ -10,7 +10,7 @@ import { done, type DoneRequest, finishFormulas } from '../../src/fleet/formulas
 import { readAgentFile } from '../../src/fleet/agent-file.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { treeOf } from '../../src/fleet/tree.ts'
-import { agentDirectory } from '../../src/fleet/sessions/places.ts'
+import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { launchingWith } from '../helpers/launching.ts'
 import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'

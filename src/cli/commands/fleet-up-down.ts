@@ -1,9 +1,9 @@
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import { counted } from '../../domain/text/words.ts'
 import { type DownReport, fleetDown as bringDown } from '../../fleet/down.ts'
-import { keepPools, type PoolsKept } from '../../fleet/keep-pools.ts'
+import { reconcilePools, type PoolsReport } from '../../fleet/reconcile-pools.ts'
 import { type FleetProblem, fleetUp as bringUp, type UpReport } from '../../fleet/up.ts'
-import { unknownAgent } from '../../fleet/speak.ts'
+import { unknownAgent } from '../../fleet/peek-and-nudge.ts'
 import type { FleetContext } from '../../fleet/context.ts'
 import { type Call, command, isSet, textOf } from '../../commands/command.ts'
 import { usage } from '../../commands/grammar/usage.ts'
@@ -14,7 +14,7 @@ import { describeReasons, reasonJson } from '../../commands/views/reasons.ts'
 import { lastCommand, printable, tilde, type View } from '../../commands/views/view.ts'
 
 type Named = { readonly codebases: ReadonlyMap<string, string> }
-type Up = UpReport & Named & { readonly pools: PoolsKept }
+type Up = UpReport & Named & { readonly pools: PoolsReport }
 type Down = DownReport & Named
 
 const namesOf = async ({ isolation: { store, host } }: FleetContext): Promise<ReadonlyMap<string, string>> =>
@@ -30,7 +30,11 @@ const up = async (call: Call): Promise<Up> => {
   await assertKnown(fleet, call.words)
   const report = await bringUp(fleet, { by: changerOf(call, fleet), only: call.words })
   const none = { started: [], draining: [], gone: [], problems: [] }
-  return { ...report, pools: call.words.length === 0 ? await keepPools(fleet) : none, codebases: await namesOf(fleet) }
+  return {
+    ...report,
+    pools: call.words.length === 0 ? await reconcilePools(fleet) : none,
+    codebases: await namesOf(fleet),
+  }
 }
 
 const down = async (call: Call): Promise<Down> => {

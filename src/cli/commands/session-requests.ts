@@ -6,7 +6,7 @@ import { faultMessage, faultOf } from '../../commands/views/failure.ts'
 import { asProgram, plain, type View } from '../../commands/views/view.ts'
 import { AppError } from '../../domain/errors.ts'
 import { callerIn } from '../../fleet/caller.ts'
-import { agentDirectory } from '../../fleet/sessions/places.ts'
+import { agentDirectory } from '../../fleet/sessions/paths.ts'
 import {
   askSession,
   giveAnswer,

@@ -177,7 +177,7 @@ export const fleetCommands: readonly CommandRow[] = [
     words: [1, 1],
     examples: ['coppice peek alder'],
     chat: { atOnce: true },
-    load: async () => (await import('./speak.ts')).peek,
+    load: async () => (await import('./peek-and-nudge.ts')).peek,
   },
   {
     name: 'nudge',
@@ -187,6 +187,6 @@ export const fleetCommands: readonly CommandRow[] = [
     words: [2, 1000],
     examples: ['coppice nudge alder "use the new API"'],
     chat: { atOnce: true },
-    load: async () => (await import('./speak.ts')).nudge,
+    load: async () => (await import('./peek-and-nudge.ts')).nudge,
   },
 ]

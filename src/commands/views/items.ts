@@ -10,11 +10,11 @@ import type {
 } from '../../domain/fleet/item.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { counted } from '../../domain/text/words.ts'
-import type { ItemSeen } from '../../fleet/items/seen.ts'
+import type { ItemDetails } from '../../fleet/items/details.ts'
 import type { Cell, Style } from './view.ts'
 
 /** As documented for programs: times are milliseconds since 1970. */
-export const itemJson = ({ item, codebase, ready, agent, environment }: ItemSeen) => ({
+export const itemJson = ({ item, codebase, ready, agent, environment }: ItemDetails) => ({
   id: item.id,
   codebase,
   title: item.title,

@@ -42,14 +42,14 @@ export const defaultPriority: Priority = 2
 export const toPriority = (value: number): Priority | undefined => priorities.find((one) => one === value)
 
 /** Where an item was imported from. */
-export type ItemSource = { readonly seen?: SourceSeen } & (
+export type ItemSource = { readonly seen?: SourceSnapshot } & (
   | { readonly kind: 'github'; readonly repository: string; readonly number: number }
   | { readonly kind: 'beads'; readonly id: string }
 )
 export type SourceKind = ItemSource['kind']
 
 /** What the source had when it was last read: what differs from it here was changed here. */
-export type SourceSeen = {
+export type SourceSnapshot = {
   /** Digests. */
   readonly title: string
   readonly body: string

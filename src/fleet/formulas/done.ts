@@ -4,7 +4,7 @@ import { AppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { DoneRefusal } from '../../domain/fleet/done-refusal.ts'
 import { type FormulaRun, isIntended } from '../../domain/fleet/formula.ts'
-import { type AgentCaller, isInside, presentAgent } from '../caller.ts'
+import { type AgentCaller, isInside, currentAgent } from '../caller.ts'
 import type { FleetContext } from '../context.ts'
 import { finishByServer } from './by-server.ts'
 import { chooseFormula } from './choose.ts'
@@ -39,10 +39,10 @@ export const done = async (context: FleetContext, request: DoneRequest): Promise
 }
 
 /** A quick program may finish before whoever started it has recorded that it runs. */
-const startedAgent = async ({ isolation }: FleetContext, request: DoneRequest): ReturnType<typeof presentAgent> => {
+const startedAgent = async ({ isolation }: FleetContext, request: DoneRequest): ReturnType<typeof currentAgent> => {
   const deadline = performance.now() + STARTED_WITHIN_MS
   for (;;) {
-    const found = await presentAgent(isolation, request)
+    const found = await currentAgent(isolation, request)
     if ('why' in found || found.agent.state !== 'spawning' || performance.now() > deadline) return found
     request.signal?.throwIfAborted()
     await delay(20)

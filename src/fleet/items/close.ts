@@ -7,7 +7,7 @@ import type { GateAnswer } from '../../domain/removal/gates.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
 import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
-import { forgetFiles, isProvablyDead } from '../end-session.ts'
+import { deleteAgentFiles, isProvablyDead } from '../end-session.ts'
 import { itemNumbered } from './add.ts'
 import { parkItem, unhookItem } from './change.ts'
 
@@ -40,7 +40,7 @@ export const closeItem = async (context: FleetContext, id: number, by: string): 
     }
     return true
   })
-  if (isClosed && agent?.kind === 'worker') forgetFiles(context, agent.name)
+  if (isClosed && agent?.kind === 'worker') deleteAgentFiles(context, agent.name)
   return { item: await itemNumbered(store, id), worktree: await removeWorktree(context, item) }
 }
 
@@ -61,7 +61,7 @@ const close = async (
   const patch = { environmentId: undefined }
   const closing = { from: item.state, to: 'closed', change, patch, by, at: clock() } as const
   if (!(await store.items.move(item.id, closing))) return false
-  await context.tell(store, { kind: 'closed', item: { ...item, state: 'closed' } })
+  await context.notify(store, { kind: 'closed', item: { ...item, state: 'closed' } })
   return true
 }
 

@@ -20,7 +20,7 @@ import {
   requestsDirectory,
   rootFile,
   startedFile,
-} from './places.ts'
+} from './paths.ts'
 
 const LEFT = [
   startedFile,

@@ -13,10 +13,10 @@ import { spawnDetached } from '../../process/spawn.ts'
 import { unmarked } from '../../process/spawn-unmarked.ts'
 import type { SessionsContext } from './context.ts'
 import { LONGEST_LOG_BYTES, tailOf } from './log.ts'
-import { agentDirectory, inputFile, logFile, rootFile } from './places.ts'
+import { agentDirectory, inputFile, logFile, rootFile } from './paths.ts'
 import { endProcesses, prepareDirectory } from './prepare.ts'
 import { untilRunning } from './running.ts'
-import type { NewSession, SessionKindRules, SessionSeen } from './session.ts'
+import type { NewSession, SessionKindRules, ListedSession } from './session.ts'
 import { wrapped } from './wrapper.ts'
 
 /** Each agent as a background process without a terminal: its output goes to the log, its input comes from a FIFO. */
@@ -72,7 +72,7 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
   }
 }
 
-const seen = (directory: string, name: string): SessionSeen[] => {
+const seen = (directory: string, name: string): ListedSession[] => {
   const startedAt = lstatIfThere(rootFile(directory))?.mtimeMs
   if (startedAt === undefined) return []
   const root = rootIn(directory)

@@ -13,7 +13,7 @@ import { isFifoRead, writeFifo } from '../../process/files/fifo.ts'
 import { lstatIfThere } from '../../process/files/lstat-if-there.ts'
 import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { replaceFileSync, writeNewFileSync } from '../../process/files/replace-file.ts'
-import { answersDirectory, requestsDirectory } from './places.ts'
+import { answersDirectory, requestsDirectory } from './paths.ts'
 
 /** Names the directory of requests to the commands of the session. Without it they do their work themselves. */
 export const REQUESTS = 'COPPICE_REQUESTS'

@@ -4,7 +4,7 @@ import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { argumentsOf } from '../../process/arguments.ts'
 import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { identifySync, liveness } from '../../process/identity.ts'
-import { endedFile, startedFile } from './places.ts'
+import { endedFile, startedFile } from './paths.ts'
 import { STARTER } from './wrapper.ts'
 
 /** How long the shell around it may take to start the program. */

@@ -33,7 +33,7 @@ export type SessionKindRules = {
    */
   start(session: NewSession, onBegun: (session: FleetSession) => Promise<void>): Promise<FleetSession>
   /** Those of this kind that exist now, by agent name. Throws if that can't be told. */
-  list(): Promise<readonly SessionSeen[]>
+  list(): Promise<readonly ListedSession[]>
   /** The last lines that it printed. */
   peek(session: FleetSession, lines: number): Promise<string>
   /** Gives the program this text as input. */
@@ -44,7 +44,7 @@ export type SessionKindRules = {
   attachCommand?(session: FleetSession): AttachCommand
 }
 
-export type SessionSeen = {
+export type ListedSession = {
   readonly name: string
   readonly target: string
   readonly root: ProcessIdentity | undefined

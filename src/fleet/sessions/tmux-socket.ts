@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../domain/errors.ts'
-import { fleetHome } from './places.ts'
+import { fleetHome } from './paths.ts'
 
 /** The kernel cuts a socket's path here. */
 const MOST_BYTES = 100

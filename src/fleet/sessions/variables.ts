@@ -9,7 +9,7 @@ import { makeDirectorySync } from '../../process/files/make-directory.ts'
 import { replaceFileSync } from '../../process/files/replace-file.ts'
 import type { FleetContext } from '../context.ts'
 import type { SessionProgram } from '../program.ts'
-import { agentDirectory, fleetHome, requestsDirectory } from './places.ts'
+import { agentDirectory, fleetHome, requestsDirectory } from './paths.ts'
 import { REQUESTS } from './requests.ts'
 
 /** Those that say which agent a command belongs to. What must outlive a session is started without them. */

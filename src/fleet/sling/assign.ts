@@ -2,7 +2,6 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { Item } from '../../domain/fleet/item.ts'
-import type { PoolSettings } from '../../domain/fleet/pool.ts'
 import type { SlingRefusal } from '../../domain/fleet/sling-refusal.ts'
 import { isClean } from '../../domain/removal/uncommitted.ts'
 import { toWork } from '../../domain/work.ts'
@@ -15,26 +14,12 @@ import { writeAgentFile } from '../agent-file.ts'
 import type { FleetContext } from '../context.ts'
 import { isProvablyDead } from '../end-session.ts'
 import { unhookItem } from '../items/change.ts'
-import { membersOf } from '../pools.ts'
-import { removeAgent } from '../remove-agent.ts'
 import { beaconFor } from '../sessions/beacon.ts'
-import { stopAgent } from '../stop-agent.ts'
 import { treeOf } from '../tree.ts'
 import { type Asker, moveToHooked, whyNotNow, whyNotUp } from './hook.ts'
-import type { Slung } from './slung.ts'
+import type { SlingOutcome } from './outcome.ts'
 
 type Assignment = { readonly item: Item; readonly codebase: Codebase; readonly agent: FleetAgent }
-
-/** Workers that run and wait for an item in this codebase. */
-export const idleWorkers = async (
-  { isolation: { store, host } }: Pick<FleetContext, 'isolation'>,
-  pool: PoolSettings,
-  codebase: Codebase,
-): Promise<readonly FleetAgent[]> =>
-  membersOf(pool, await store.fleetAgents.live({ host, codebaseId: codebase.id })).filter(isIdle)
-
-export const isIdle = ({ kind, state, itemId }: FleetAgent): boolean =>
-  kind === 'worker' && state === 'working' && itemId === undefined
 
 /**
  * Gives the item to a worker that waits for one. `outdated`: its worktree isn't what a new one would be. `taken`:
@@ -44,57 +29,24 @@ export const assign = async (
   context: FleetContext,
   asker: Asker,
   { item, codebase, agent }: Assignment,
-): Promise<Slung | 'outdated' | 'taken'> => {
+): Promise<SlingOutcome | 'outdated' | 'taken'> => {
   const environment = await environmentOf(context, agent)
   if (environment === undefined || !(await isAsNew(context, codebase, environment))) return 'outdated'
   if (await isProvablyDead(context, agent)) return 'outdated'
   return give(context, asker, { item, codebase, agent }, environment)
 }
 
-/** Its session ends, and its worktree goes if the gates let it. Not if it was given an item meanwhile. */
-export const letGo = async (context: FleetContext, agent: FleetAgent): Promise<void> => {
-  if (!(await reserve(context, agent))) return
-  await context.isolation.failpoint('let-go.reserved')
-  await endIdle(context, agent)
-}
-
-/** Of a worker that is reserved for this. Safe to repeat. */
-export const endIdle = async (context: FleetContext, agent: FleetAgent): Promise<void> => {
-  const { store } = context.isolation
-  try {
-    if ((await stopAgent(context, agent)).outcome !== 'stopped') return
-    const stopped = await store.fleetAgents.get(agent.id)
-    if (stopped !== undefined && stopped.itemId === undefined) await removeAgent(context, stopped)
-  } finally {
-    // Something of it is still running: the next round tries again.
-    await store.fleetAgents.move(agent.id, 'draining', 'working')
-  }
-}
-
-/** From here on nobody gives it an item. False if somebody has just done so. */
-const reserve = ({ isolation: { store, host, self } }: FleetContext, { id, spawn }: FleetAgent): Promise<boolean> =>
-  store.transaction(async (inside) => {
-    await inside.fleetControl.lock(host)
-    const now = await inside.fleetAgents.get(id)
-    if (now === undefined || !isIdle(now) || now.spawn !== spawn) return false
-    return inside.fleetAgents.move(id, 'working', 'draining', { holder: self })
-  })
-
-/** It is about to end without an item. One that drains otherwise has an item to finish, and a time since when. */
-export const isBeingLetGo = ({ kind, state, itemId, drainingSince }: FleetAgent): boolean =>
-  kind === 'worker' && state === 'draining' && itemId === undefined && drainingSince === undefined
-
 /** Gives the item to a crew member, who works on it in their own worktree of its codebase. */
 export const assignToCrew = async (
   context: FleetContext,
   asker: Asker,
   { item, codebase, name }: { readonly item: Item; readonly codebase: Codebase; readonly name: string },
-): Promise<Slung> => {
+): Promise<SlingOutcome> => {
   const { store, host } = context.isolation
   const agent = await store.fleetAgents.byName(host, name)
   if (agent?.kind !== 'crew')
     throw new AppError('not-found', `unknown crew member ${JSON.stringify(name.slice(0, 60))}`)
-  const refused = (why: SlingRefusal): Slung => ({ outcome: 'refused', item, why })
+  const refused = (why: SlingRefusal): SlingOutcome => ({ outcome: 'refused', item, why })
   if (agent.itemId !== undefined) return refused({ kind: 'crew-busy', crew: name, item: agent.itemId })
   if (agent.state !== 'working') return refused({ kind: 'crew-asleep', crew: name, state: agent.state })
   const environment = await store.environments.liveByWork(codebase.id, toWork('agent', name))
@@ -109,7 +61,7 @@ export const resume = async (
   context: FleetContext,
   { by, conversation }: Asker,
   { item, codebase, agent }: Assignment,
-): Promise<Slung> => {
+): Promise<SlingOutcome> => {
   const { store, clock } = context.isolation
   const environment = await environmentOf(context, agent)
   if (environment === undefined) throw new AppError('not-found', `the worktree of ${agent.name} is gone`)
@@ -121,7 +73,7 @@ export const resume = async (
     }
     if (conversation !== undefined) await inside.items.follow(item.id, conversation, at)
     const event = { kind: 'restarted', item: { ...item, state: 'hooked' }, agent: agent.name } as const
-    await context.tell(inside, event, conversation)
+    await context.notify(inside, event, conversation)
   })
   const { session } = agent
   if (session !== undefined) {
@@ -141,7 +93,7 @@ const give = async (
   asker: Asker,
   { item, codebase, agent }: Assignment,
   environment: IsolatedEnvironment,
-): Promise<Slung | 'taken'> => {
+): Promise<SlingOutcome | 'taken'> => {
   const { isolation } = context
   const { store, self, clock, failpoint } = isolation
   type Hooked = { readonly taken: FleetAgent } | { readonly why: SlingRefusal } | 'taken'
@@ -164,7 +116,7 @@ const give = async (
   const { taken } = hooked
   await failpoint('assign.hooked')
   try {
-    const told = await tellAssigned(context, taken, asker.conversation)
+    const told = await sendItem(context, taken, asker.conversation)
     await failpoint('assign.told')
     const now = (await store.items.get(item.id)) ?? item
     return { outcome: 'started', agent: told, item: now, environment, codebase, notices: [] }
@@ -177,7 +129,7 @@ const give = async (
 }
 
 /** The program hears of its item; from then on the agent works on it. Repeating it only repeats the message. */
-export const tellAssigned = async (context: FleetContext, agent: FleetAgent, askedBy?: string): Promise<FleetAgent> => {
+export const sendItem = async (context: FleetContext, agent: FleetAgent, askedBy?: string): Promise<FleetAgent> => {
   const { isolation, sessions } = context
   const { store, clock } = isolation
   const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)
@@ -193,7 +145,7 @@ export const tellAssigned = async (context: FleetContext, agent: FleetAgent, ask
   const began = { workedAt: agent.workedAt ?? now, lastSignAt: now }
   await store.transaction(async (inside) => {
     if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return
-    await context.tell(inside, { kind: 'started', item, agent: agent.name }, askedBy)
+    await context.notify(inside, { kind: 'started', item, agent: agent.name }, askedBy)
   })
   return { ...agent, ...began, state: 'working' }
 }

@@ -70,7 +70,7 @@ const startIn = async (
     if (!(await inside.fleetAgents.move(agent.id, 'spawning', state, patch))) return false
     if (item === undefined) return true
     const current = (await inside.items.get(item.id)) ?? item
-    await context.tell(inside, { kind: 'started', item: current, agent: agent.name }, conversation)
+    await context.notify(inside, { kind: 'started', item: current, agent: agent.name }, conversation)
     return true
   })
   if (!isOurs) {

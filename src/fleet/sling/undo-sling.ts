@@ -3,7 +3,7 @@ import { AppError, toAppError } from '../../domain/errors.ts'
 import { toWork } from '../../domain/work.ts'
 import { itemHolder } from '../../isolation/holders.ts'
 import type { FleetContext } from '../context.ts'
-import { endSession, forgetFiles } from '../end-session.ts'
+import { endSession, deleteAgentFiles } from '../end-session.ts'
 import { unhookItem } from '../items/change.ts'
 
 /**
@@ -34,7 +34,7 @@ export const undoSling = async (context: FleetContext, agentId: string): Promise
     }
   })
   await failpoint('undo-sling.unhooked')
-  forgetFiles(context, agent.name)
+  deleteAgentFiles(context, agent.name)
   if (stays) log.warn('an agent could not be started, and its worktree stays', { agent: agent.name })
 }
 

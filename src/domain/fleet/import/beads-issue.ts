@@ -30,9 +30,9 @@ export type BeadsDependency = {
 }
 
 /** `aside`: it never becomes an item. */
-export type Standing = 'deleted' | 'closed' | 'aside' | 'live'
+export type IssueKind = 'deleted' | 'closed' | 'aside' | 'live'
 
-export const standingOf = ({ deleted, status, aside, type }: BeadsIssue): Standing => {
+export const issueKind = ({ deleted, status, aside, type }: BeadsIssue): IssueKind => {
   if (deleted || status === 'tombstone') return 'deleted'
   if (status === 'closed') return 'closed'
   return aside || status === 'pinned' || notWork.has(type) ? 'aside' : 'live'

@@ -3,7 +3,7 @@
  * where each issue stands. docs/decisions/0034-items-from-elsewhere.md says why.
  */
 import { type ParkReason, sourceKey } from '../item.ts'
-import { type BeadsIssue, ownParkReason, phaseThere, type Standing, standingOf } from './beads-issue.ts'
+import { type BeadsIssue, ownParkReason, phaseThere, type IssueKind, issueKind } from './beads-issue.ts'
 import { inOrder } from './order.ts'
 import type { There } from './sync-states.ts'
 import type { WantedItem } from './wanted.ts'
@@ -12,7 +12,7 @@ export type BeadsPlan = {
   /** The oldest first. */
   readonly wanted: readonly WantedItem[]
   readonly there: ReadonlyMap<string, There>
-  readonly leftOut: Readonly<Record<Exclude<Standing, 'live'>, number>>
+  readonly leftOut: Readonly<Record<Exclude<IssueKind, 'live'>, number>>
 }
 
 export type BeadsProblem =
@@ -34,10 +34,10 @@ export const planBeads = (
   const there = new Map<string, There>()
   const leftOut = { deleted: 0, closed: 0, aside: 0 }
   for (const issue of issues.toSorted(byAge)) {
-    const standing = standingOf(issue)
-    if (standing !== 'live') {
-      leftOut[standing] += 1
-      there.set(issue.id, standing === 'closed' ? 'done' : 'gone')
+    const kind = issueKind(issue)
+    if (kind !== 'live') {
+      leftOut[kind] += 1
+      there.set(issue.id, kind === 'closed' ? 'done' : 'gone')
       continue
     }
     const { after, outside } = waits.of.get(issue.id) ?? nothing
@@ -99,16 +99,16 @@ const waitsOf = (graph: Graph): { readonly of: ReadonlyMap<string, Waits> } | { 
   // Parents first.
   for (const id of ordered.order) {
     const issue = graph.byId.get(id)
-    if (issue === undefined || ['deleted', 'closed'].includes(standingOf(issue))) continue
+    if (issue === undefined || ['deleted', 'closed'].includes(issueKind(issue))) continue
     const own = new Set(issue.dependencies.flatMap((dependency) => targets(dependency, graph)))
     for (const parent of graph.parents(issue)) for (const one of blockers.get(parent.id) ?? []) own.add(one)
     blockers.set(id, own)
-    const children = issue.type === 'epic' ? graph.children(id).filter((child) => standingOf(child) === 'live') : []
+    const children = issue.type === 'epic' ? graph.children(id).filter((child) => issueKind(child) === 'live') : []
     const all = [...new Set([...own, ...children.map((child) => child.id)])]
     if (all.length > MOST_AFTER) return { problem: { kind: 'waits-for-too-many', issue, limit: MOST_AFTER } }
     const isItem = (one: string): boolean => {
       const target = graph.byId.get(one)
-      return target !== undefined && standingOf(target) === 'live'
+      return target !== undefined && issueKind(target) === 'live'
     }
     waits.set(id, { after: all.filter(isItem), outside: all.filter((one) => !isItem(one)) })
   }
@@ -131,4 +131,4 @@ const targets = (
 
 /** As beads decides whether it still blocks others. */
 const isOpen = (issue: BeadsIssue): boolean =>
-  !['deleted', 'closed'].includes(standingOf(issue)) && issue.status !== 'pinned'
+  !['deleted', 'closed'].includes(issueKind(issue)) && issue.status !== 'pinned'

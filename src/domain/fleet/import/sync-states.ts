@@ -2,7 +2,7 @@
  * Keeps the states of an item and of its source the same. In: where both stand, and where both stood when they last
  * agreed. Out: what to do. docs/decisions/0034-items-from-elsewhere.md has the rules as a table.
  */
-import type { ItemState, Phase, SourceSeen } from '../item.ts'
+import type { ItemState, Phase, SourceSnapshot } from '../item.ts'
 
 /** `gone`: deleted there, or no longer in what it exports. */
 export type There = Phase | 'gone'
@@ -27,7 +27,7 @@ export type SyncStep =
   /** What the source wants can't be done here; it is reported until one of them changes. */
   | { readonly kind: 'leave'; readonly why: 'at-work' | 'final' | 'gone' }
 
-export const syncStep = (there: There, here: Phase, known: SourceSeen['phases']): SyncStep => {
+export const syncStep = (there: There, here: Phase, known: SourceSnapshot['phases']): SyncStep => {
   const changedThere = known === undefined ? there !== here : there !== known.there
   const changedHere = known === undefined ? there !== here : here !== known.here
   if (there === 'gone') return here === 'done' ? { kind: 'nothing' } : { kind: 'leave', why: 'gone' }

@@ -14,7 +14,7 @@ import {
   type ParkReason,
   type Phase,
   type Priority,
-  type SourceSeen,
+  type SourceSnapshot,
 } from '../item.ts'
 
 /** An item as its source has it. */
@@ -66,14 +66,14 @@ export type Merged = {
   /** What was changed there and not taken over, because the work has begun. */
   readonly begun: readonly ItemField[]
   /** Undefined if it is what the item has already. */
-  readonly seen: SourceSeen | undefined
+  readonly seen: SourceSnapshot | undefined
 }
 
 export const mergeFromSource = (item: Item, wanted: Resolved): Merged => {
   if (isSettled(item.state)) return { patch: {}, edited: [], begun: [], seen: undefined }
   const known = item.source?.seen
-  const now = seenOf(wanted)
-  const here = seenOf(item)
+  const now = snapshotOf(wanted)
+  const here = snapshotOf(item)
   const changed = fields.filter((field) => !isSame(here, now, field))
   // Without a memory of it, what differs may be a person's.
   const own = changed.filter((field) => known === undefined || !isSame(here, known, field))
@@ -85,7 +85,7 @@ export const mergeFromSource = (item: Item, wanted: Resolved): Merged => {
   // What waits for the end of the work is still to be taken over if that is given up.
   const seen = { ...now, ...(known !== undefined && Object.fromEntries(begun.map((field) => [field, known[field]]))) }
   const phases = known?.phases
-  const complete: SourceSeen = phases === undefined ? seen : { ...seen, phases }
+  const complete: SourceSnapshot = phases === undefined ? seen : { ...seen, phases }
   const isKnown = known !== undefined && fields.every((field) => isSame(known, complete, field))
   return { patch, edited, begun, seen: isKnown ? undefined : complete }
 }
@@ -94,12 +94,12 @@ export const mergeFromSource = (item: Item, wanted: Resolved): Merged => {
 const hasBegun = ({ state, environmentId }: Item): boolean =>
   state !== 'open' && (state !== 'parked' || environmentId !== undefined)
 
-export const seenOf = ({
+export const snapshotOf = ({
   title,
   body,
   priority,
   after,
-}: Pick<Resolved, 'title' | 'body' | 'priority' | 'after'>): SourceSeen => ({
+}: Pick<Resolved, 'title' | 'body' | 'priority' | 'after'>): SourceSnapshot => ({
   title: digest(title),
   body: digest(body),
   priority,
@@ -108,7 +108,7 @@ export const seenOf = ({
 
 const fields: readonly ItemField[] = ['title', 'body', 'priority', 'after']
 
-const isSame = (a: SourceSeen, b: SourceSeen, field: ItemField): boolean =>
+const isSame = (a: SourceSnapshot, b: SourceSnapshot, field: ItemField): boolean =>
   field === 'after' ? a.after.join() === b.after.join() : a[field] === b[field]
 
 /** Only compared with others of its kind. */

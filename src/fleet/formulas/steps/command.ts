@@ -7,7 +7,7 @@ import { portVariables } from '../../../isolation/ports.ts'
 import { makeDirectorySync } from '../../../process/files/make-directory.ts'
 import { writeNewFileSync } from '../../../process/files/replace-file.ts'
 import { runProgram } from '../../../process/spawn.ts'
-import { fleetHome } from '../../sessions/places.ts'
+import { fleetHome } from '../../sessions/paths.ts'
 import { refusal, type Step } from '../step.ts'
 
 const OUTPUT_BYTES = 10_000_000

@@ -3,7 +3,7 @@ import type { FormulaRun } from '../../../domain/fleet/formula.ts'
 import { identityWord } from '../../../domain/process-identity.ts'
 import { writeAgentFile } from '../../agent-file.ts'
 import { isInside } from '../../caller.ts'
-import { endSession, forgetFiles } from '../../end-session.ts'
+import { endSession, deleteAgentFiles } from '../../end-session.ts'
 import type { FleetContext } from '../../context.ts'
 import { treeOf } from '../../tree.ts'
 import type { Step, StepSubject } from '../step.ts'
@@ -33,7 +33,7 @@ export const leave: Step = async (context, subject) => {
   await noteState(context, subject)
   const detail = await removeEnvironment(context, subject)
   await isolation.failpoint('leave.environment')
-  forgetFiles(context, agent.name)
+  deleteAgentFiles(context, agent.name)
   return {
     state: 'done',
     ...(detail !== undefined && { detail }),

@@ -7,9 +7,9 @@ import type { Codebase } from '../../../domain/environment.ts'
 import { toAppError } from '../../../domain/errors.ts'
 import type { BeadsPlan } from '../../../domain/fleet/import/beads-plan.ts'
 import { inOrder } from '../../../domain/fleet/import/order.ts'
-import { seenOf } from '../../../domain/fleet/import/wanted.ts'
+import { snapshotOf } from '../../../domain/fleet/import/wanted.ts'
 import { phaseOf, type SyncStep, syncStep, type There } from '../../../domain/fleet/import/sync-states.ts'
-import type { Item, ItemState, ParkReason, Phase, SourceSeen } from '../../../domain/fleet/item.ts'
+import type { Item, ItemState, ParkReason, Phase, SourceSnapshot } from '../../../domain/fleet/item.ts'
 import { remedy, shell } from '../../../domain/remedy.ts'
 import type { Store } from '../../../store/store.ts'
 import type { FleetContext } from '../../context.ts'
@@ -118,14 +118,14 @@ const pull = async (context: FleetContext, pair: Pair, to: keyof typeof stateOf)
 }
 
 const moveTo = async (
-  { tell }: FleetContext,
+  { notify }: FleetContext,
   store: Store,
   item: Item,
   { to, by, at }: { readonly to: ItemState; readonly by: string; readonly at: number },
 ): Promise<boolean> => {
   const change = { kind: 'state', from: item.state, to } as const
   const moved = await store.items.move(item.id, { from: item.state, to, change, by, at })
-  if (moved) await tell(store, { kind: to === 'closed' ? 'closed' : 'reopened', item: { ...item, state: to } })
+  if (moved) await notify(store, { kind: to === 'closed' ? 'closed' : 'reopened', item: { ...item, state: to } })
   return moved
 }
 
@@ -188,6 +188,9 @@ const remember = (store: Store, { item: { id }, there }: Pick<Pair, 'item' | 'th
     const item = await inside.items.get(id)
     if (item?.source === undefined || there === 'gone') return
     const { source, title, body, priority, after } = item
-    const seen: SourceSeen = { ...(source.seen ?? seenOf({ title, body, priority, after })), phases: { there, here } }
+    const seen: SourceSnapshot = {
+      ...(source.seen ?? snapshotOf({ title, body, priority, after })),
+      phases: { there, here },
+    }
     await inside.items.update(id, { source: { ...source, seen } })
   })

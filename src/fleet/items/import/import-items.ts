@@ -10,7 +10,7 @@ import {
   type Merged,
   mergeFromSource,
   type Resolved,
-  seenOf,
+  snapshotOf,
   type WantedItem,
 } from '../../../domain/fleet/import/wanted.ts'
 import { type Item, type ItemField, type SourceKind, sourceKey, sourceLabel } from '../../../domain/fleet/item.ts'
@@ -93,7 +93,7 @@ const resolve = (wanted: WantedItem, ids: ReadonlyMap<string, number>): Resolved
 const newItem = (wanted: Resolved, id: number, { codebase, by, at }: ImportRequest): ImportedItem => {
   const { title, body, priority, after, parked, there } = wanted
   const here = phaseOf(parked === undefined ? 'open' : 'parked')
-  const seen = { ...seenOf(wanted), ...(there !== undefined && { phases: { there, here } }) }
+  const seen = { ...snapshotOf(wanted), ...(there !== undefined && { phases: { there, here } }) }
   const source = { ...wanted.source, seen }
   return { id, codebaseId: codebase.id, title, body, priority, after, parked, source, createdBy: by, createdAt: at }
 }

@@ -10,7 +10,7 @@ import { writeNewFileSync } from '../process/files/replace-file.ts'
 import type { FleetContext } from './context.ts'
 import { messageText } from './message-text.ts'
 import { tailOf } from './sessions/log.ts'
-import { agentDirectory, logFile, messagesDirectory } from './sessions/places.ts'
+import { agentDirectory, logFile, messagesDirectory } from './sessions/paths.ts'
 
 /** A terminal in line mode takes 4,096 bytes in a line and drops the rest. */
 const MOST_BYTES = 3_500

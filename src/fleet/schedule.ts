@@ -1,21 +1,21 @@
 import { toAppError } from '../domain/errors.ts'
 import type { FleetContext } from './context.ts'
-import { keepPools, mayStartAgents, type PoolsKept } from './keep-pools.ts'
+import { reconcilePools, mayStartAgents, type PoolsReport } from './reconcile-pools.ts'
 import { abandonedFormulas } from './formulas/done.ts'
 import { finishFormula } from './formulas/run-formula.ts'
 import { recoverFleet } from './recover.ts'
 
-export type KeeperOptions = {
+export type FleetScheduleOptions = {
   /** Lazy: without a fleet, nothing of it is loaded. */
   readonly fleet: () => Promise<FleetContext>
   readonly isolation: Pick<FleetContext['isolation'], 'store' | 'host' | 'settings' | 'log'>
-  readonly onRound?: (kept: PoolsKept) => void
+  readonly onRound?: (kept: PoolsReport) => void
   /** Calls back once; returns a function that cancels it. Must not keep the process alive. */
   readonly setTimer?: (callback: () => void, afterMs: number) => () => void
 }
 
 /** Keeps the pools while a server runs. */
-export type Keeper = {
+export type FleetSchedule = {
   start(): void
   /** Something may have changed: look soon. */
   wake(): void
@@ -27,7 +27,7 @@ export type Keeper = {
  * Rounds at intervals while there are agents, or pools that start some by themselves. Otherwise nothing runs until
  * somebody wakes it.
  */
-export const createKeeper = (options: KeeperOptions): Keeper => {
+export const createFleetSchedule = (options: FleetScheduleOptions): FleetSchedule => {
   const { isolation, fleet, onRound, setTimer = unreferencedTimer } = options
   const { store, host, settings, log } = isolation
   const stopping = new AbortController()
@@ -44,7 +44,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     const context = await fleet()
     await startFormulas(context)
     await recoverFleet(context, { withFormulas: false })
-    const kept = await keepPools(context)
+    const kept = await reconcilePools(context)
     for (const { pool, why } of kept.problems) log.warn("a pool couldn't be kept as configured", { pool, why })
     onRound?.(kept)
   }

@@ -10,11 +10,11 @@ import type { PoolSettings } from '../domain/fleet/pool.ts'
 import type { FleetContext } from './context.ts'
 import { membersOf, worksFor } from './pools.ts'
 import { removeAgent } from './remove-agent.ts'
-import { isIdle, letGo } from './sling/assign.ts'
+import { isIdle, retireWorker } from './sling/idle-workers.ts'
 import { sling, spawnIdle } from './sling/sling.ts'
 import { stopAgent } from './stop-agent.ts'
 
-export type PoolsKept = {
+export type PoolsReport = {
   readonly started: readonly string[]
   readonly draining: readonly string[]
   readonly gone: readonly string[]
@@ -24,7 +24,7 @@ export type PoolsKept = {
 const BY = 'fleet'
 
 /** One round. Safe to repeat, and at once from several processes: a sling decides who gets what. */
-export const keepPools = async (context: FleetContext): Promise<PoolsKept> => {
+export const reconcilePools = async (context: FleetContext): Promise<PoolsReport> => {
   const { store, host, settings } = context.isolation
   const { state } = await store.fleetControl.get(host)
   const kept = { started: [] as string[], draining: [] as string[], gone: [] as string[], problems: [] as Problem[] }
@@ -41,7 +41,7 @@ export const keepPools = async (context: FleetContext): Promise<PoolsKept> => {
   return kept
 }
 
-type Problem = PoolsKept['problems'][number]
+type Problem = PoolsReport['problems'][number]
 type Kept = { started: string[]; draining: string[]; gone: string[]; problems: Problem[] }
 
 /** Whether a round could ever do anything: a server then needs no timer. */
@@ -94,7 +94,7 @@ const drainOne = async (
 ): Promise<void> => {
   const { store } = context.isolation
   if (member.itemId === undefined) {
-    if (isIdle(member)) await letGo(context, member)
+    if (isIdle(member)) await retireWorker(context, member)
     else if (member.state === 'stopped') await removeAgent(context, member)
     if ((await store.fleetAgents.get(member.id))?.state === 'gone') kept.gone.push(member.name)
     return

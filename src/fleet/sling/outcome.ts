@@ -6,7 +6,7 @@ import type { Notice } from '../../domain/notice.ts'
 import type { LimitReport } from '../../isolation/resolve/resolution.ts'
 
 /** What became of a sling. */
-export type Slung =
+export type SlingOutcome =
   | {
       readonly outcome: 'started'
       readonly agent: FleetAgent

@@ -8,7 +8,7 @@ import { assertDatabaseInConfig } from './sessions/database.ts'
 import { whyNotUp } from './sling/hook.ts'
 import { startSession } from './start-session.ts'
 
-export type WakeRequest = {
+export type RestartRequest = {
   readonly by: string
   /** The conversation that is told what becomes of the item. */
   readonly conversation?: string | undefined
@@ -16,7 +16,7 @@ export type WakeRequest = {
   readonly afterCrash?: boolean
 }
 
-export type Awake = {
+export type RestartedAgent = {
   readonly agent: FleetAgent
   readonly environment: IsolatedEnvironment
   readonly codebase: Codebase
@@ -26,12 +26,12 @@ export type Awake = {
  * Starts the session of an agent that has stopped or crashed, in its own environment, with its own item. Never while
  * something of its earlier life is running.
  */
-export const wakeAgent = async (
+export const restartAgent = async (
   context: FleetContext,
   agent: FleetAgent,
   item: Item | undefined,
-  { by, conversation, afterCrash = false }: WakeRequest,
-): Promise<Awake> => {
+  { by, conversation, afterCrash = false }: RestartRequest,
+): Promise<RestartedAgent> => {
   const { isolation } = context
   const { store, clock, ids, self, settings, failpoint } = isolation
   assertDatabaseInConfig(isolation)
@@ -65,7 +65,7 @@ export const wakeAgent = async (
     return true
   })
   if (!isOurs) throw new AppError('busy', `somebody else is starting ${agent.name}`)
-  await failpoint('wake.spawning')
+  await failpoint('restart.spawning')
   const pool = settings.pools.find(({ name }) => name === agent.pool)
   try {
     const resume = (pool?.wake ?? 'resume') === 'resume'
@@ -77,10 +77,10 @@ export const wakeAgent = async (
       if (item !== undefined)
         await hookAgain(context, inside, { item, agent: agent.name, by, conversation, afterCrash })
     })
-    await failpoint('wake.working')
+    await failpoint('restart.working')
     return { agent: { ...spawning, state: 'working', session }, environment, codebase }
   } catch (error) {
-    await sleepAgain(context, agent.id, asleep)
+    await cancelStart(context, agent.id, asleep)
     throw error
   }
 }
@@ -95,18 +95,18 @@ const hookAgain = async (
     by,
     conversation,
     afterCrash,
-  }: Required<WakeRequest> & { readonly item: Item; readonly agent: string },
+  }: Required<RestartRequest> & { readonly item: Item; readonly agent: string },
 ): Promise<void> => {
   const at = context.isolation.clock()
   const current = (await store.items.get(item.id)) ?? item
   const change = { kind: 'restarted', agent, why: afterCrash ? 'crashed' : 'stopped' } as const
   if (current.state === 'parked') await store.items.move(item.id, { from: 'parked', to: 'hooked', change, by, at })
   else await store.items.note(item.id, change, { by, at })
-  await context.tell(store, { kind: 'restarted', item: { ...current, state: 'hooked' }, agent }, conversation)
+  await context.notify(store, { kind: 'restarted', item: { ...current, state: 'hooked' }, agent }, conversation)
 }
 
 /** Its environment and its item stay as they were. */
-export const sleepAgain = async (
+export const cancelStart = async (
   context: FleetContext,
   agentId: string,
   to: Extract<FleetAgentState, 'stopped' | 'crashed'>,
