@@ -5,11 +5,11 @@
 import { spawn } from 'node:child_process'
 import { collect } from '../collect.ts'
 import { identifySync } from '../identity.ts'
-import type { Order, Report } from './protocol.ts'
+import type { LaunchRequest, LaunchReport } from './protocol.ts'
 
-const report = (about: Report): void => void process.send?.(about)
+const report = (about: LaunchReport): void => void process.send?.(about)
 
-const start = ({ id, program, args, cwd, env, stdin, stderrLimit }: Order): void => {
+const start = ({ id, program, args, cwd, env, stdin, stderrLimit }: LaunchRequest): void => {
   const failed = (cause: unknown): void =>
     report({ id, kind: 'failed', message: cause instanceof Error ? cause.message : String(cause) })
   try {
@@ -42,6 +42,6 @@ const start = ({ id, program, args, cwd, env, stdin, stderrLimit }: Order): void
   }
 }
 
-process.on('message', (order) => start(order as Order))
+process.on('message', (request) => start(request as LaunchRequest))
 process.on('disconnect', () => process.exit())
 report({ kind: 'ready' })

@@ -7,9 +7,9 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { channel } from 'node:diagnostics_channel'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { parentOf } from '../identity-linux.ts'
-import type { LaunchEnd, Order, Report } from './protocol.ts'
+import type { LaunchEnd, LaunchRequest, LaunchReport } from './protocol.ts'
 
-export type Launch = Omit<Order, 'id'>
+export type Launch = Omit<LaunchRequest, 'id'>
 
 export type Launched = {
   /** Rejects if it couldn't be started. `lost`: unknown, since the small process has died. */
@@ -84,13 +84,13 @@ export const createLauncher = ({
     }
     opened.once('exit', lost)
     opened.once('error', lost)
-    opened.on('message', (report) => take(report as Report))
+    opened.on('message', (report) => onReport(report as LaunchReport))
     // It must not keep us running.
     opened.unref()
     opened.channel?.unref()
   }
 
-  const take = (report: Report): void => {
+  const onReport = (report: LaunchReport): void => {
     if (report.kind === 'ready') {
       isReady = true
       return
@@ -109,10 +109,10 @@ export const createLauncher = ({
       one.started.reject(error)
       one.ended.reject(error)
     }
-    if (waiting.size === 0) rest()
+    if (waiting.size === 0) endWhenIdle()
   }
 
-  const rest = (): void => {
+  const endWhenIdle = (): void => {
     child?.channel?.unref()
     idle = setTimeout(() => {
       if (waiting.size === 0) child?.disconnect()
@@ -129,9 +129,9 @@ export const createLauncher = ({
       const one: Waiting = { started: withoutWarning(), ended: withoutWarning(), isStarted: false }
       waiting.set(id, one)
       child.channel?.ref()
-      const order: Order = { ...what, id }
-      launches.publish(order)
-      child.send(order)
+      const request: LaunchRequest = { ...what, id }
+      launches.publish(request)
+      child.send(request)
       return { started: one.started.promise, ended: one.ended.promise }
     },
     isStarting: (pid) =>

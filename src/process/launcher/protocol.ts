@@ -1,7 +1,7 @@
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 
 /** A program that the launcher is to start, with its whole environment. */
-export type Order = {
+export type LaunchRequest = {
   readonly id: number
   readonly program: string
   readonly args: readonly string[]
@@ -13,7 +13,7 @@ export type Order = {
 }
 
 /** First `ready`. Of each program `started`, then `ended`; or `failed`, if it couldn't be started. */
-export type Report =
+export type LaunchReport =
   | { readonly kind: 'ready' }
   | ({ readonly id: number } & (
       | { readonly kind: 'started'; readonly identity: ProcessIdentity }
