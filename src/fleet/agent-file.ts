@@ -50,7 +50,7 @@ const schema = z.object({
     .optional(),
 })
 
-export const agentFile = ({ gitDir }: Pick<Tree, 'gitDir'>): string => join(gitDir, 'coppice-agent.json')
+const agentFile = ({ gitDir }: Pick<Tree, 'gitDir'>): string => join(gitDir, 'coppice-agent.json')
 
 export const writeAgentFile = (tree: Pick<Tree, 'gitDir'>, agent: FleetAgent, item: Item | undefined): void => {
   const { id, name, kind, pool, program, spawn, restarts, createdAt } = agent

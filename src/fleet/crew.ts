@@ -16,6 +16,7 @@ import { writeAgentFile } from './agent-file.ts'
 import type { FleetContext } from './context.ts'
 import { deleteAgentFiles } from './end-session.ts'
 import { isFreeName } from './names.ts'
+import { newAgent } from './new-agent.ts'
 import { programFor } from './program.ts'
 import { identityOf } from './sessions/variables.ts'
 import { stopAgent } from './stop-agent.ts'
@@ -81,34 +82,13 @@ const newMember = async (
   { name: given, agent: wanted }: CrewRequest,
   codebase: Codebase,
 ): Promise<FleetAgent> => {
-  const { store, ids, clock, self, host } = context.isolation
   const name = toAgentName(given)
   if (!(await isFreeName(context, name))) {
     throw new AppError('name-invalid', `the name ${name} is in use`, { remedy: 'choose another name' })
   }
-  const now = clock()
-  const agent: FleetAgent = {
-    id: ids(),
-    host,
-    name,
-    kind: 'crew',
-    pool: undefined,
-    codebaseId: codebase.id,
-    program: await programFor(context, { agent: wanted, command: undefined }, codebase),
-    state: 'spawning',
-    itemId: undefined,
-    environmentId: undefined,
-    spawn: ids(),
-    session: undefined,
-    restarts: 0,
-    lastSignAt: now,
-    workedAt: undefined,
-    drainingSince: undefined,
-    holder: self,
-    createdAt: now,
-    endedAt: undefined,
-  }
-  if ((await store.fleetAgents.insert(agent)) === 'inserted') return agent
+  const program = await programFor(context, { agent: wanted, command: undefined }, codebase)
+  const agent = newAgent(context, { name, kind: 'crew', pool: undefined, codebaseId: codebase.id, program })
+  if ((await context.isolation.store.fleetAgents.insert(agent)) === 'inserted') return agent
   throw new AppError('name-invalid', `the name ${name} was just taken`, { remedy: 'choose another name' })
 }
 
@@ -145,7 +125,7 @@ export const addCrewTree = async (
 ): Promise<CrewTree | { readonly report: LimitReport }> =>
   addTree(context, await memberNamed(context, name), codebase, asking)
 
-export const memberNamed = async ({ isolation: { store, host } }: FleetContext, name: string): Promise<FleetAgent> => {
+const memberNamed = async ({ isolation: { store, host } }: FleetContext, name: string): Promise<FleetAgent> => {
   const found = await store.fleetAgents.byName(host, name)
   if (found?.kind === 'crew') return found
   throw new AppError('not-found', `unknown crew member ${JSON.stringify(name.slice(0, 60))}`, {

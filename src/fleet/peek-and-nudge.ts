@@ -15,7 +15,7 @@ import { agentDirectory, logFile, messagesDirectory } from './sessions/paths.ts'
 /** A terminal in line mode takes 4,096 bytes in a line and drops the rest. */
 const MOST_BYTES = 3_500
 
-export const MOST_NUDGE_CHARACTERS = 100_000
+const MOST_NUDGE_CHARACTERS = 100_000
 
 /** The last lines that the agent printed: of its session, or of its log once that has ended. */
 export const peekAt = async (context: FleetContext, name: string, lines: number): Promise<string> => {

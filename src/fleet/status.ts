@@ -99,7 +99,7 @@ const agentNeeds = (
   return hasEnded || isAsleep ? [{ kind: 'no-session', item: itemId, agent: name }] : []
 }
 
-export const agentDetails = async (
+const agentDetails = async (
   store: FleetContext['isolation']['store'],
   codebases: ReadonlyMap<CodebaseId, Codebase>,
   agent: FleetAgent,

@@ -51,7 +51,7 @@ const isVisible = async (
   chat === undefined || chat.reach === 'server' || (await boundCodebase(workplace, chat))?.id === codebaseId
 
 /** `7`, `#7` or `item-7`. */
-export const itemNumber = (word: string | undefined): number => {
+const itemNumber = (word: string | undefined): number => {
   const digits = /^(?:#|item-)?(\d{1,9})$/.exec(word ?? '')?.[1]
   if (digits !== undefined) return Number(digits)
   throw usage(`${JSON.stringify(word ?? '')} isn't an item number`, 'usage: a number such as 7')

@@ -1,5 +1,5 @@
 import { type Item, type ItemField, type ItemSource, sourceLabel } from '../../domain/fleet/item.ts'
-import { counted, sentence } from '../../domain/text/words.ts'
+import { sentence } from '../../domain/text/words.ts'
 import type { ImportedItems } from '../../fleet/items/import/import-items.ts'
 import { describeParkReason, sourceJson } from './items.ts'
 import { aligned, type Cell, printable, type View } from './view.ts'
@@ -57,7 +57,7 @@ export const notesText = (heading: string, notes: readonly string[], view: View)
   ]
 }
 
-export const labelOf = ({ source }: Pick<Item, 'source'>): string => (source === undefined ? '' : sourceLabel(source))
+const labelOf = ({ source }: Pick<Item, 'source'>): string => (source === undefined ? '' : sourceLabel(source))
 
 /** `item 7 (acme/app#42)` */
 export const itemName = (item: Pick<Item, 'id' | 'source'>): string => `item ${item.id} (${labelOf(item)})`
@@ -66,8 +66,6 @@ export const leftOutText = (counts: readonly (readonly [number, string])[]): rea
   const some = counts.filter(([n]) => n > 0).map(([n, what]) => `${n} ${what}`)
   return some.length === 0 ? [] : [sentence(`left out: ${some.join(', ')}`)]
 }
-
-export const countedItems = (n: number): string => counted(n, 'item')
 
 export const importedJson = ({ added, updated, unchanged, kept }: ImportedItems) => ({
   added: added.map((item) => ({

@@ -36,7 +36,7 @@ export const itemJson = ({ item, codebase, ready, agent, environment }: ItemDeta
 /** Without what was last seen there, which is for the next import. */
 export const sourceJson = ({ seen: _seen, ...source }: ItemSource) => source
 
-export const sourceName = (kind: SourceKind): string => sourceNames[kind]
+const sourceName = (kind: SourceKind): string => sourceNames[kind]
 
 const sourceNames: Readonly<Record<SourceKind, string>> = { github: 'GitHub', beads: 'beads' }
 

@@ -7,6 +7,7 @@ import type { SlingRefusal } from '../../domain/fleet/sling-refusal.ts'
 import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
 import { freeNames } from '../names.ts'
+import { newAgent } from '../new-agent.ts'
 import { membersOf } from '../pools.ts'
 
 /** Who slings, and which conversation is told what becomes of the item. */
@@ -34,12 +35,20 @@ export const hookNewAgent = async (
   hooking: Hooking,
 ): Promise<Hooked | Refused> => {
   const { isolation } = context
-  const { item, pool, codebase } = hooking
+  const { item, pool, codebase, program } = hooking
   const kept = await keptEnvironment(isolation.store, item)
   // An environment that the item has keeps the name of the agent that it was made for.
   const names = kept === undefined ? freeNames(context, pool, codebase.id) : [kept.work.id]
   for await (const name of names) {
-    const agent = newAgent(context, name, { ...hooking, environmentId: kept?.id })
+    const agent = newAgent(context, {
+      name,
+      kind: 'worker',
+      pool: pool.name,
+      codebaseId: codebase.id,
+      program,
+      itemId: item?.id,
+      environmentId: kept?.id,
+    })
     const outcome = await isolation.store.transaction(
       async (inside) => (await noRoom(context, inside, pool)) ?? hook(inside, asker, agent, item),
     )
@@ -51,35 +60,6 @@ export const hookNewAgent = async (
 const keptEnvironment = async (store: Store, item: Item | undefined): Promise<IsolatedEnvironment | undefined> => {
   const kept = item?.environmentId === undefined ? undefined : await store.environments.get(item.environmentId)
   return kept?.status === 'active' ? kept : undefined
-}
-
-const newAgent = (
-  { isolation: { clock, ids, host, self } }: Pick<FleetContext, 'isolation'>,
-  name: string,
-  { item, pool, codebase, program, environmentId }: Hooking & Pick<FleetAgent, 'environmentId'>,
-): FleetAgent => {
-  const now = clock()
-  return {
-    id: ids(),
-    host,
-    name,
-    kind: 'worker',
-    pool: pool.name,
-    codebaseId: codebase.id,
-    program,
-    state: 'spawning',
-    itemId: item?.id,
-    environmentId,
-    spawn: ids(),
-    session: undefined,
-    restarts: 0,
-    lastSignAt: now,
-    workedAt: undefined,
-    drainingSince: undefined,
-    holder: self,
-    createdAt: now,
-    endedAt: undefined,
-  }
 }
 
 const hook = async (
