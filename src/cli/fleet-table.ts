@@ -7,7 +7,7 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
   {
     name: 'item import beads',
     usage: '<file> [--dry-run]',
-    summary: "import items from beads' JSON lines",
+    summary: 'import items from a beads export',
     details:
       'Reads what `bd export` writes. Importing again adds nothing, and updates items that nobody has edited or started.',
     options: { 'dry-run': dryRun },

@@ -1,6 +1,6 @@
 /*
- * The crew: permanent agents with a worktree in any number of codebases, and one name in all of them. Nothing removes
- * their worktrees but a person.
+ * The crew: permanent agents with a worktree in any number of codebases, under one name. Only a person removes their
+ * worktrees.
  */
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
@@ -41,7 +41,7 @@ export type CrewAdded =
   | { readonly outcome: 'added'; readonly agent: FleetAgent; readonly trees: readonly CrewTree[] }
   | { readonly outcome: 'limit'; readonly report: LimitReport }
 
-/** A new member with a worktree in each codebase, and its session. After a failure, exactly what this made is undone. */
+/** Creates a member with a worktree in each codebase, and starts its session. A failure undoes exactly what this created. */
 export const addCrew = async (context: FleetContext, request: CrewRequest): Promise<CrewAdded> => {
   const { isolation } = context
   const { store, failpoint } = isolation
@@ -68,7 +68,7 @@ export const addCrew = async (context: FleetContext, request: CrewRequest): Prom
     return { outcome: 'added', agent: awake.agent, trees }
   } catch (error) {
     await undoMember(context, agent.id).catch((undo: unknown) =>
-      isolation.log.error('a crew member who could not be added could not be undone', {
+      isolation.log.error('could not undo a crew member that failed to start', {
         agent: agent.name,
         error: undo,
       }),
@@ -92,7 +92,7 @@ const newMember = async (
   throw new AppError('name-invalid', `the name ${name} was just taken`, { remedy: 'choose another name' })
 }
 
-/** The member's worktree in this codebase, with the member's name in its git configuration. */
+/** Creates or finds the member's worktree in this codebase, and sets the member's name in its git configuration. */
 const addTree = async (
   { isolation, environments }: FleetContext,
   agent: FleetAgent,
@@ -110,13 +110,13 @@ const addTree = async (
   const { environment, notices } = resolved
   const tree = await treeOf(isolation, codebase, environment)
   await (await providerOf(isolation, environment)).setAuthor(isolation, codebase, tree, identityOf(agent.name))
-  // Asked for again, it may be where the member is at work.
+  // The worktree may exist already, with the member's item in it.
   const itemId = agent.environmentId === environment.id ? agent.itemId : undefined
   writeAgentFile(tree, agent, itemId === undefined ? undefined : await isolation.store.items.get(itemId))
   return { codebase, environment, notices }
 }
 
-/** Another worktree for a member that exists. */
+/** Adds a worktree in another codebase for an existing member. */
 export const addCrewTree = async (
   context: FleetContext,
   name: string,
@@ -133,7 +133,7 @@ const memberNamed = async ({ isolation: { store, host } }: FleetContext, name: s
   })
 }
 
-/** In the order in which they were made. */
+/** Oldest first. */
 export const treesOf = async (
   { isolation: { store, host } }: FleetContext,
   name: string,
@@ -149,11 +149,11 @@ export const treesOf = async (
 export type CrewRemoved = {
   readonly agent: FleetAgent
   readonly removed: readonly IsolatedEnvironment[]
-  /** While one stays, so does the member. */
+  /** If any worktree is kept, so is the member. */
   readonly kept: readonly { readonly environment: IsolatedEnvironment; readonly reasons: readonly GateAnswer[] }[]
 }
 
-/** Ends the member's session and removes the worktrees through the gates. */
+/** Ends the member's session, and removes the worktrees that the gates allow. */
 export const removeCrew = async (context: FleetContext, name: string): Promise<CrewRemoved> => {
   const member = await memberNamed(context, name)
   if (member.itemId !== undefined) {
@@ -166,7 +166,7 @@ export const removeCrew = async (context: FleetContext, name: string): Promise<C
   return removeTrees(context, stopped.agent)
 }
 
-/** Its session has ended. While the gates keep one of its worktrees, the member stays. */
+/** For a member whose session has ended. If the gates keep one of its worktrees, the member stays. */
 export const removeTrees = async (context: FleetContext, agent: FleetAgent): Promise<CrewRemoved> => {
   const { isolation, environments } = context
   const { store, clock, failpoint } = isolation
@@ -188,7 +188,7 @@ export const removeTrees = async (context: FleetContext, agent: FleetAgent): Pro
   return { agent, removed, kept }
 }
 
-/** Never at work yet: its worktrees hold nothing, unless somebody was quick. Repeating it changes nothing. */
+/** Removes a member that never started working. The gates still keep a worktree with changes. Safe to repeat. */
 export const undoMember = async (context: FleetContext, id: string): Promise<void> => {
   await cancelStart(context, id, 'stopped')
   const agent = await context.isolation.store.fleetAgents.get(id)

@@ -14,8 +14,8 @@ type Context = Pick<FleetContext, 'isolation' | 'sessions'>
 export const GRACE_MS = 60_000
 
 /**
- * Ends an agent's session and everything that it started, here or elsewhere. True if all of it is provably dead; then
- * its lease is gone, too, and the environment may be touched. Safe to repeat, and without a session.
+ * Ends an agent's session and every process that it started. True if all of them are provably dead; then its lease is
+ * released too, and the environment may be changed. Safe to repeat, also for an agent without a session.
  */
 export const endSession = async (
   context: Context,
@@ -42,13 +42,13 @@ export const endSession = async (
   return true
 }
 
-/** Another process may have started the agent again, or another one of its name: that session isn't ours to clear. */
+/** If the agent was restarted, or its name is in use again, the session of that name belongs to the new one. */
 const isLatestLife = async ({ isolation: { store } }: Context, { host, name, spawn }: FleetAgent): Promise<boolean> => {
   const latest = await store.fleetAgents.byName(host, name)
   return latest === undefined || latest.spawn === spawn
 }
 
-/** Nothing of this life of the agent is running. Unknown counts as running, and on another host nobody can tell. */
+/** No process of the agent's current spawn is running. Unknown counts as running, as does an agent of another host. */
 export const isProvablyDead = async (context: Pick<FleetContext, 'isolation'>, agent: FleetAgent): Promise<boolean> => {
   if (agent.host !== context.isolation.host) return false
   if (agent.session !== undefined && liveness(agent.session.root) !== 'dead') return false
@@ -56,7 +56,7 @@ export const isProvablyDead = async (context: Pick<FleetContext, 'isolation'>, a
   return complete && rows.length === 0
 }
 
-/** On the processes of its session, and of the runs in it if its program has no terminal of its own. */
+/** The marks on the processes of its session, and on its runs if it works turn by turn. */
 const marksOf = async (
   { isolation: { home, store, host } }: Pick<FleetContext, 'isolation'>,
   { id, spawn }: FleetAgent,
@@ -67,11 +67,11 @@ const marksOf = async (
   return [agentMark(home, spawn), ...runs.map(({ data }) => data.mark)]
 }
 
-/** The agent is gone: its name is free again. Its log stays. */
+/** Deletes the files of an agent that is gone, which frees its name. Keeps its log. */
 export const deleteAgentFiles = ({ isolation: { home } }: Pick<FleetContext, 'isolation'>, name: string): void => {
   try {
     deleteTreeSync(agentDirectory(home, name))
   } catch {
-    // What is left keeps the name in use, and `fleet up` tries again.
+    // The name stays in use until `fleet up` succeeds in deleting the files.
   }
 }

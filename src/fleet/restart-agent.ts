@@ -10,9 +10,9 @@ import { startSession } from './start-session.ts'
 
 export type RestartRequest = {
   readonly by: string
-  /** The conversation that is told what becomes of the item. */
+  /** The conversation to follow the item. */
   readonly conversation?: string | undefined
-  /** It crashed: counts towards the number of restarts. */
+  /** Counts towards the number of restarts. */
   readonly afterCrash?: boolean
 }
 
@@ -23,8 +23,8 @@ export type RestartedAgent = {
 }
 
 /**
- * Starts the session of an agent that has stopped or crashed, in its own environment, with its own item. Never while
- * something of its earlier life is running.
+ * Restarts the session of a stopped or crashed agent, in its own environment and with its own item. Throws while a process
+ * of its last session is still running.
  */
 export const restartAgent = async (
   context: FleetContext,
@@ -35,8 +35,8 @@ export const restartAgent = async (
   const { isolation } = context
   const { store, clock, ids, self, settings, failpoint } = isolation
   assertDatabaseInConfig(isolation)
-  const asleep = agent.state
-  if (asleep !== 'stopped' && asleep !== 'crashed') {
+  const from = agent.state
+  if (from !== 'stopped' && from !== 'crashed') {
     throw new AppError('busy', `${agent.name} is ${agent.state}`)
   }
   const environment = agent.environmentId === undefined ? undefined : await store.environments.get(agent.environmentId)
@@ -45,11 +45,11 @@ export const restartAgent = async (
     throw new AppError('not-found', `the worktree of ${agent.name} is ${environment?.status ?? 'gone'}`)
   }
   if (!(await endSession(context, agent, { graceMs: 0 }))) {
-    throw new AppError('busy', `something of ${agent.name}'s last session is still running`)
+    throw new AppError('busy', `some processes of ${agent.name}'s last session are still running`)
   }
   const restarts = agent.restarts + (afterCrash ? 1 : 0)
-  // A new life: commands of the last one are refused.
-  const life = {
+  // With a new spawn token, so that commands of the last session are refused.
+  const restarted = {
     spawn: ids(),
     session: undefined,
     drainingSince: undefined,
@@ -57,10 +57,10 @@ export const restartAgent = async (
     holder: self,
     lastSignAt: clock(),
   }
-  const spawning: FleetAgent = { ...agent, ...life, state: 'spawning' }
+  const spawning: FleetAgent = { ...agent, ...restarted, state: 'spawning' }
   const isOurs = await store.transaction(async (inside) => {
     if ((await whyNotUp(context, inside)) !== undefined) throw new AppError('busy', "the fleet isn't running")
-    if (!(await inside.fleetAgents.move(agent.id, asleep, 'spawning', life))) return false
+    if (!(await inside.fleetAgents.move(agent.id, from, 'spawning', restarted))) return false
     if (conversation !== undefined && item !== undefined) await inside.items.follow(item.id, conversation, clock())
     return true
   })
@@ -75,18 +75,18 @@ export const restartAgent = async (
       const began = { session, lastSignAt: now, workedAt: agent.workedAt ?? now }
       if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return
       if (item !== undefined)
-        await hookAgain(context, inside, { item, agent: agent.name, by, conversation, afterCrash })
+        await recordRestart(context, inside, { item, agent: agent.name, by, conversation, afterCrash })
     })
     await failpoint('restart.working')
     return { agent: { ...spawning, state: 'working', session }, environment, codebase }
   } catch (error) {
-    await cancelStart(context, agent.id, asleep)
+    await cancelStart(context, agent.id, from)
     throw error
   }
 }
 
-/** A parked item is worked on again. */
-const hookAgain = async (
+/** Notes the restart in the item's history; a parked item is hooked again. */
+const recordRestart = async (
   context: FleetContext,
   store: FleetContext['isolation']['store'],
   {
@@ -105,7 +105,7 @@ const hookAgain = async (
   await context.notify(store, { kind: 'restarted', item: { ...current, state: 'hooked' }, agent }, conversation)
 }
 
-/** Its environment and its item stay as they were. */
+/** Undoes a start that didn't finish. Keeps the agent's environment and item. */
 export const cancelStart = async (
   context: FleetContext,
   agentId: string,

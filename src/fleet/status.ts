@@ -27,7 +27,7 @@ export type FleetStatus = {
   readonly needsYou: readonly NeedsYou[]
 }
 
-/** Something that a person has to decide or do. */
+/** Something that needs a person's decision or action. */
 export type NeedsYou =
   | {
       readonly kind: 'parked'
@@ -35,12 +35,12 @@ export type NeedsYou =
       readonly agent: string | undefined
       readonly reason: ParkReason | undefined
     }
-  /** Its session has ended, and nobody has started it again. */
+  /** Its session has ended and wasn't restarted. */
   | { readonly kind: 'no-session'; readonly item: number | undefined; readonly agent: string }
   | { readonly kind: 'stuck'; readonly item: number | undefined; readonly agent: string; readonly since: number }
   | { readonly kind: 'paused'; readonly why: string }
 
-/** `codebase`: only what belongs to it. Asks each kind of session once, however many agents there are. */
+/** Lists each kind of session once, however many agents there are. */
 export const fleetStatus = async (
   { isolation: { store, host, settings }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,
   { codebaseId }: { readonly codebaseId?: CodebaseId | undefined } = {},
@@ -91,7 +91,7 @@ const agentNeeds = (
   { state: fleet }: FleetControl,
   parked: readonly Item[],
 ): NeedsYou[] => {
-  // Said once, with its item.
+  // Already reported with its item.
   if (parked.some(({ id }) => id === itemId)) return []
   if (state === 'stuck') return [{ kind: 'stuck', item: itemId, agent: name, since: lastSignAt }]
   const hasEnded = mayHaveSession(state) && session !== undefined && !running.has(name)

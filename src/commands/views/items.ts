@@ -33,7 +33,7 @@ export const itemJson = ({ item, codebase, ready, agent, environment }: ItemDeta
   updatedAt: item.updatedAt,
 })
 
-/** Without what was last seen there, which is for the next import. */
+/** Without the snapshot, which only the next import needs. */
 export const sourceJson = ({ seen: _seen, ...source }: ItemSource) => source
 
 const sourceName = (kind: SourceKind): string => sourceNames[kind]
@@ -74,7 +74,7 @@ export const describeChange = (change: ItemChange): string => {
     case 'imported':
       return `imported from ${sourceName(change.from)}`
     case 'edited':
-      return `changed its ${change.fields.join(', ')}${change.from === undefined ? '' : `, as on ${sourceName(change.from)}`}`
+      return `changed its ${change.fields.join(', ')}${change.from === undefined ? '' : ` to match ${sourceName(change.from)}`}`
     case 'hooked':
       return `${change.agent} started to work on it`
     case 'unhooked':

@@ -16,7 +16,7 @@ const primerInWords = (primer: Primer, view: View): string => {
   if (item === undefined) return `You are ${agent.name}, ${who}. You have no item yet: wait for one.`
   return [
     `You are ${agent.name}, ${who}. Your item is ${item.id}: ${item.title}`,
-    ...(item.state === 'parked' ? ['It is parked: a person has to decide something first.'] : []),
+    ...(item.state === 'parked' ? ['It is parked: wait until a person decides.'] : []),
     ...(item.body.trim() === '' ? [] : ['', item.body.trim()]),
     '',
     `Repository: ${codebase.name}`,
@@ -56,8 +56,8 @@ const finishLines = ({ formula, item, codebase }: Primer): string[] => {
     'How to finish:',
     `  1. Commit everything on this branch. Don't push, and don't switch branches.`,
     `  2. Run \`coppice done\`${formula === undefined ? '' : ` (it ${whatFormulaDoes(formula, codebase)})`}. It ends this session.`,
-    `  To give it up: coppice done --mode discard (add --close if there is nothing to do).`,
-    `  If a person has to decide something: coppice item park ${itemId} "<your question>", then wait.`,
+    `  To give up the item: coppice done --mode discard (add --close if there is nothing to do).`,
+    `  If you need a decision from a person: coppice item park ${itemId} "<your question>", then wait.`,
   ]
 }
 

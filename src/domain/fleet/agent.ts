@@ -90,7 +90,7 @@ export type FleetAgent = {
 export const agentNameProblem = (name: string): string | undefined =>
   /^[a-z][a-z0-9-]{0,29}$/.test(name) && !name.endsWith('-')
     ? undefined
-    : 'it needs 1 to 30 lower-case letters, digits and dashes, and starts with a letter'
+    : 'use 1 to 30 lowercase letters, digits and dashes, starting with a letter'
 
 export const toAgentName = (name: string): string => {
   const problem = agentNameProblem(name)

@@ -19,8 +19,8 @@ export const chooseFormula = async (
   const formula = formulas.get(wanted)
   if (formula !== undefined) return formula
   const known = [...doneModes, ...formulas.keys()].join(', ')
-  throw new AppError('not-found', `there is no formula ${JSON.stringify(wanted.slice(0, 60))}`, {
-    remedy: `the formulas are: ${known}`,
+  throw new AppError('not-found', `unknown formula ${JSON.stringify(wanted.slice(0, 60))}`, {
+    remedy: `choose one of: ${known}`,
   })
 }
 

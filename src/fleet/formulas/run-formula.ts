@@ -70,7 +70,7 @@ export const finishFormula = async (
 
 export const runOf = async ({ isolation: { store } }: FleetContext, id: string): Promise<FormulaRun> => {
   const run = await store.formulaRuns.get(id)
-  if (run === undefined) throw new AppError('not-found', 'this run of a formula is not recorded')
+  if (run === undefined) throw new AppError('not-found', 'unknown formula run')
   return run
 }
 

@@ -17,7 +17,7 @@ export const undoSling = async (context: FleetContext, agentId: string): Promise
   if (agent === undefined || agent.state !== 'spawning') return
   if (!(await endSession(context, agent, { graceMs: 0 }))) {
     throw new AppError('busy', `couldn't end the session of ${agent.name}`, {
-      remedy: 'it is tried again with the next command of the fleet',
+      remedy: 'the next fleet command tries again',
     })
   }
   await failpoint('undo-sling.session')

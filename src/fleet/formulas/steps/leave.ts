@@ -27,7 +27,7 @@ export const leave: Step = async (context, subject) => {
     return { state: 'handed-over' }
   }
   if (!(await endSession(context, agent))) {
-    throw new AppError('busy', `couldn't end the session of ${agent.name}: something of it is still running`)
+    throw new AppError('busy', `couldn't end the session of ${agent.name}: some of its processes are still running`)
   }
   await isolation.failpoint('leave.session')
   await noteState(context, subject)
