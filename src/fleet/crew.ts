@@ -196,7 +196,7 @@ export const undoMember = async (context: FleetContext, id: string): Promise<voi
   try {
     await removeTrees(context, agent)
   } catch (error) {
-    context.isolation.log.warn("a crew member's worktree stays", {
+    context.isolation.log.warn("a crew member's worktree was kept", {
       agent: agent.name,
       error: toAppError(error).message,
     })

@@ -23,7 +23,7 @@ export type RecoveredFleet = {
   /** Agents whose interrupted start or stop was completed or undone. */
   readonly settled: readonly string[]
   /** Agents that couldn't be recovered now, and why. */
-  readonly unresolved: readonly { readonly agent: string; readonly why: string }[]
+  readonly left: readonly { readonly agent: string; readonly why: string }[]
 }
 
 /**
@@ -36,7 +36,7 @@ export const recoverFleet = async (
 ): Promise<RecoveredFleet> => {
   const { store, host } = context.isolation
   const settled: string[] = []
-  const unresolved: { agent: string; why: string }[] = []
+  const left: { agent: string; why: string }[] = []
   const { state: fleet } = await store.fleetControl.get(host)
   // First, because a formula may still change the agents that are checked below.
   if (withFormulas) await finishFormulas(context)
@@ -44,11 +44,11 @@ export const recoverFleet = async (
     try {
       if (await settle(context, agent, { isDown: fleet === 'down' })) settled.push(agent.name)
     } catch (error) {
-      unresolved.push({ agent: agent.name, why: toAppError(error).message })
+      left.push({ agent: agent.name, why: toAppError(error).message })
     }
   }
   await deleteLeftovers(context)
-  return { settled, unresolved }
+  return { settled, left }
 }
 
 /** True if an interrupted operation of the agent was completed or undone. */

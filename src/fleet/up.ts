@@ -43,7 +43,7 @@ export type UpRequest = {
 export const fleetUp = async (context: FleetContext, { by, only = [] }: UpRequest): Promise<UpReport> => {
   const { store, host, clock } = context.isolation
   await store.fleetControl.set(host, { state: 'up', why: '', since: clock() })
-  const { unresolved } = await recoverFleet(context)
+  const { left } = await recoverFleet(context)
   const rebuilt = await rebuildFleet(context, { by })
   const ended = await endStraySessions(context)
   const agents = (await store.fleetAgents.live({ host })).filter(({ name }) => only.length === 0 || only.includes(name))
@@ -63,7 +63,7 @@ export const fleetUp = async (context: FleetContext, { by, only = [] }: UpReques
     rebuilt,
     ended,
     problems: [
-      ...unresolved,
+      ...left,
       ...rebuilt.problems,
       ...outcomes.flatMap((one) => (one.is === 'problem' ? [{ agent: one.agent.name, why: one.why }] : [])),
     ],

@@ -25,8 +25,8 @@ export const chooseFormula = async (
 }
 
 /**
- * Landing pushes to the base branch, so it happens by itself only where the repository has said how. A push is always
- * possible: without a remote, the branch stays in the repository.
+ * Never `land`, which pushes to the base branch: a repository can't configure landing yet. A push is always possible;
+ * without a remote, the branch stays in the repository.
  */
 const firstPossible = async (isolation: FleetContext['isolation'], codebase: Codebase): Promise<DoneMode> => {
   for (const mode of autoModes) if (await isPossible(isolation, codebase, mode)) return mode

@@ -4,7 +4,7 @@ import type { FleetContext } from '../context.ts'
 
 type Notifier = Pick<FleetContext, 'notify'> & { readonly isolation: Pick<FleetContext['isolation'], 'clock'> }
 
-/** The item needs a person. Call in a transaction. False if it is settled. */
+/** Marks the item as waiting for a person. Call in a transaction. False if it is settled. */
 export const parkItem = async (
   { notify, isolation: { clock } }: Notifier,
   store: Store,
@@ -30,11 +30,11 @@ export type Unhook = {
   readonly agent: string
   readonly why: UnhookReason
   readonly by: string
-  /** Its environment is gone, or goes with its agent. */
+  /** The item's environment is gone, or is removed with the agent. */
   readonly withoutEnvironment?: boolean
 }
 
-/** The agent no longer works on the item. Call in the transaction that takes the item from the agent. */
+/** Ends the agent's work on the item. Call in the transaction that removes the item from the agent. */
 export const unhookItem = async (
   { notify, isolation: { clock } }: Notifier,
   store: Store,
@@ -49,7 +49,7 @@ export const unhookItem = async (
     by,
     at: clock(),
   })
-  // Whoever asked for a start that failed is told by the command itself.
+  // A failed start is reported by the command that asked for it.
   if (!moved || why === 'not-started') return moved
   if (to === 'open') await notify(store, { kind: 'reopened', item: { ...item, state: to } })
   if (to === 'closed') await notify(store, { kind: 'closed', item: { ...item, state: to } })

@@ -3,11 +3,11 @@ import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { Item } from '../../domain/fleet/item.ts'
 import type { Store } from '../../store/store.ts'
 
-/** An item with what belongs to it. */
+/** An item with its codebase, agent and environment. */
 export type ItemDetails = {
   readonly item: Item
   readonly codebase: string
-  /** Open, and nothing that it waits for is left. */
+  /** It is open, and all its dependencies are settled. */
   readonly ready: boolean
   readonly agent: FleetAgent | undefined
   readonly environment: IsolatedEnvironment | undefined

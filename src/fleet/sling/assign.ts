@@ -22,8 +22,8 @@ import type { SlingOutcome } from './outcome.ts'
 type Assignment = { readonly item: Item; readonly codebase: Codebase; readonly agent: FleetAgent }
 
 /**
- * Gives the item to a worker that waits for one. `outdated`: its worktree isn't what a new one would be. `taken`:
- * somebody else was faster.
+ * Gives the item to an idle worker. `outdated`: its worktree differs from a new one. `taken`: the worker has just been given
+ * another item, or is ending.
  */
 export const assign = async (
   context: FleetContext,
@@ -33,10 +33,10 @@ export const assign = async (
   const environment = await environmentOf(context, agent)
   if (environment === undefined || !(await isAsNew(context, codebase, environment))) return 'outdated'
   if (await isProvablyDead(context, agent)) return 'outdated'
-  return give(context, asker, { item, codebase, agent }, environment)
+  return hookAndSend(context, asker, { item, codebase, agent }, environment)
 }
 
-/** Gives the item to a crew member, who works on it in their own worktree of its codebase. */
+/** Gives the item to a crew member, to be worked on in the member's worktree of its codebase. */
 export const assignToCrew = async (
   context: FleetContext,
   asker: Asker,
@@ -51,12 +51,12 @@ export const assignToCrew = async (
   if (agent.state !== 'working') return refused({ kind: 'crew-asleep', crew: name, state: agent.state })
   const environment = await store.environments.liveByWork(codebase.id, toWork('agent', name))
   if (environment?.status !== 'active') return refused({ kind: 'crew-elsewhere', crew: name, codebase: codebase.name })
-  const given = await give(context, asker, { item, codebase, agent }, environment)
+  const given = await hookAndSend(context, asker, { item, codebase, agent }, environment)
   if (given === 'taken') throw new AppError('busy', `${name} is no longer waiting for an item`)
   return given
 }
 
-/** Its agent runs still: it may continue with the item that was parked. */
+/** Unparks the item of an agent that is still running, and tells the agent to continue. */
 export const resume = async (
   context: FleetContext,
   { by, conversation }: Asker,
@@ -85,10 +85,10 @@ export const resume = async (
 }
 
 /**
- * Hooks the item and tells the running program. Until it was told, the agent is `spawning`: whoever finds it so after a
- * crash tells it again.
+ * Hooks the item and sends it to the running program. Until it is sent, the agent is `spawning`, so that recovery sends it
+ * again after a crash.
  */
-const give = async (
+const hookAndSend = async (
   context: FleetContext,
   asker: Asker,
   { item, codebase, agent }: Assignment,
@@ -101,7 +101,7 @@ const give = async (
     const current = (await inside.items.get(item.id)) ?? item
     const why = (await whyNotUp(context, inside)) ?? (await whyNotNow(inside, current))
     if (why !== undefined) return { why }
-    // Since it was seen to wait, it may have got another item, or be about to end.
+    // Meanwhile it may have been given another item, or be ending.
     const now = await inside.fleetAgents.get(agent.id)
     if (now?.state !== 'working' || now.itemId !== undefined || now.spawn !== agent.spawn) return 'taken'
     const patch = { itemId: item.id, environmentId: environment.id, codebaseId: codebase.id, holder: self }
@@ -116,19 +116,19 @@ const give = async (
   const { taken } = hooked
   await failpoint('assign.hooked')
   try {
-    const told = await sendItem(context, taken, asker.conversation)
-    await failpoint('assign.told')
+    const sent = await sendItem(context, taken, asker.conversation)
+    await failpoint('assign.sent')
     const now = (await store.items.get(item.id)) ?? item
-    return { outcome: 'started', agent: told, item: now, environment, codebase, notices: [] }
+    return { outcome: 'started', agent: sent, item: now, environment, codebase, notices: [] }
   } catch (error) {
-    await takeBack(context, taken).catch((undo: unknown) =>
-      isolation.log.error('an item could not be taken back from an agent', { agent: agent.name, error: undo }),
+    await undoAssignment(context, taken).catch((undo: unknown) =>
+      isolation.log.error('a failed assignment could not be undone', { agent: agent.name, error: undo }),
     )
     throw error
   }
 }
 
-/** The program hears of its item; from then on the agent works on it. Repeating it only repeats the message. */
+/** Sends the item to the agent's program, and marks the agent as working. Repeating it only repeats the message. */
 export const sendItem = async (context: FleetContext, agent: FleetAgent, askedBy?: string): Promise<FleetAgent> => {
   const { isolation, sessions } = context
   const { store, clock } = isolation
@@ -150,8 +150,8 @@ export const sendItem = async (context: FleetContext, agent: FleetAgent, askedBy
   return { ...agent, ...began, state: 'working' }
 }
 
-/** The agent was never told: it waits for an item again, and the item for an agent. */
-const takeBack = (context: FleetContext, agent: FleetAgent): Promise<void> =>
+/** The item was never sent: the agent is idle again, and the item open. */
+const undoAssignment = (context: FleetContext, agent: FleetAgent): Promise<void> =>
   context.isolation.store.transaction(async (inside: Store) => {
     if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', { itemId: undefined }))) return
     const item = agent.itemId === undefined ? undefined : await inside.items.get(agent.itemId)
@@ -168,7 +168,7 @@ const environmentOf = async (
   return found?.status === 'active' ? found : undefined
 }
 
-/** Clean, without commits of its own, and at the base that a new one would start from. */
+/** Clean, without commits of its own, and at the commit that a new worktree would start from. */
 const isAsNew = async (
   { isolation }: Pick<FleetContext, 'isolation'>,
   codebase: Codebase,
@@ -183,7 +183,7 @@ const isAsNew = async (
     if ((await provider.headBranch(tree)) !== environment.branch) return false
     return isClean((await provider.glance(isolation, tree, { signal: undefined })).dirty)
   } catch (error) {
-    isolation.log.warn("an idle agent's worktree can't be judged", { error: toAppError(error).message })
+    isolation.log.warn("an idle agent's worktree can't be compared with its base", { error: toAppError(error).message })
     return false
   }
 }

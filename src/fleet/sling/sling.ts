@@ -1,6 +1,6 @@
 /*
- * Giving an item to an agent. In: an item, a pool or a crew member, who asks. Out: an agent whose program runs, or why
- * not. `hook.ts` decides who gets the item, `spawn.ts` starts a new agent, `assign.ts` uses one that already runs,
+ * Gives an item to an agent. In: an item, a pool or crew member, and who asks. Out: an agent whose program is running, or the
+ * reason why not. `hook.ts` decides who gets the item, `spawn.ts` starts a new agent, `assign.ts` uses one that already runs,
  * `idle-workers.ts` finds and retires those that wait, `undo-sling.ts` undoes a failed or interrupted start.
  */
 import type { Codebase } from '../../domain/environment.ts'
@@ -33,14 +33,14 @@ export const sling = async (context: FleetContext, request: SlingRequest): Promi
   const item = await itemNumbered(store, request.item)
   const codebase = await codebaseOf(context, item)
   const [hooked] = await store.fleetAgents.ofItems([item.id])
-  // A path, a process and a session mean something on their own host only.
+  // Paths, processes and sessions are valid only on their own host.
   const isElsewhere = [codebase, ...(hooked === undefined ? [] : [hooked])].some(
     ({ host }) => host !== context.isolation.host,
   )
   if (isElsewhere) return { outcome: 'refused', item, why: { kind: 'other-host' } }
-  // Stopped, crashed, or parked with its agent: that one continues in its own worktree.
   const down = await store.transaction((inside) => whyNotUp(context, inside))
   if (down !== undefined) return { outcome: 'refused', item, why: down }
+  // An item that already has an agent continues with that one, in its worktree.
   if (hooked !== undefined && (hooked.state === 'stopped' || hooked.state === 'crashed')) {
     const { agent, environment } = await restartAgent(context, hooked, item, request)
     return started(context, { agent, environment, codebase, notices: [] }, item)
@@ -70,7 +70,7 @@ const toWorker = async (
     const assigned = await assign(context, request, { item, codebase, agent: worker })
     if (assigned === 'taken') continue
     if (assigned !== 'outdated') return assigned
-    // Its worktree is out of date or was worked in. It makes room for a new one.
+    // Its worktree is out of date or has changes: retire it to make room for a new worker.
     await retireWorker(context, worker)
   }
   const program = await programFor(context, pool, codebase)
@@ -95,7 +95,7 @@ const codebaseOf = async ({ isolation: { store } }: FleetContext, item: Item): P
   return codebase
 }
 
-/** A worker without an item, as a pool with `min` keeps them. */
+/** Starts a worker without an item, for a pool with `min`. */
 export const spawnIdle = async (
   context: FleetContext,
   { pool, codebase, by }: { readonly pool: PoolSettings; readonly codebase: Codebase; readonly by: string },

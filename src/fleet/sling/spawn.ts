@@ -26,7 +26,7 @@ export type Spawned = {
   readonly notices: readonly Notice[]
 }
 
-/** Environment, session, and the agent is at work. After a failure, exactly what this made is undone. */
+/** Creates the environment and starts the session. A failure undoes exactly what this created. */
 export const spawn = async (
   context: FleetContext,
   spawning: Spawning,
@@ -42,7 +42,7 @@ export const spawn = async (
     }
     return { ...made, agent: await startIn(context, spawning, made.environment) }
   } catch (error) {
-    // What can't be undone now is undone later: the row says that its holder is gone.
+    // If it can't be undone now, recovery does it, since the row names a holder that will be dead.
     await undoSling(context, agent.id).catch((undo: unknown) =>
       isolation.log.error('an agent that failed to start could not be undone', { agent: agent.name, error: undo }),
     )
@@ -74,7 +74,7 @@ const startIn = async (
     return true
   })
   if (!isOurs) {
-    // `fleet down` has stopped it, perhaps before there was a session to end.
+    // `fleet down` stopped it, possibly before there was a session to end.
     await endSession(context, { ...placed, session }, { graceMs: 0 })
     throw new AppError('busy', `${agent.name} was stopped while it was starting`)
   }
