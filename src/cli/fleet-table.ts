@@ -2,7 +2,7 @@ import type { CommandRow } from '../commands/command.ts'
 import { dryRun } from '../commands/table.ts'
 import type { CliCall } from './cli-call.ts'
 
-/** Commands of the fleet that need a terminal, or are for agents in their sessions. */
+/** The fleet's commands that need a terminal, or that agents run in their sessions. */
 export const fleetCommands: readonly CommandRow<CliCall>[] = [
   {
     name: 'item import beads',

@@ -2,9 +2,7 @@ import { describeItemEvent } from '../commands/views/item-events.ts'
 import type { FleetContext } from '../fleet/context.ts'
 import { recordReplies, type ReplyContext } from './outbox/replies.ts'
 
-/**
- * Tells the conversations that follow an item what became of it: one message each, in the transaction that records it.
- */
+/** Notifies the conversations that follow an item: one message each, recorded in the transaction of the event. */
 export const createFollowerNotifier =
   (speaker: ReplyContext): FleetContext['notify'] =>
   async (store, event, except) => {

@@ -71,7 +71,7 @@ const refuseInUse = async (db: Kysely<Tables>, id: string): Promise<void> => {
   }
 }
 
-/** Items that are settled go with it, and agents that are gone. */
+/** Throws while it has live agents or unsettled items. The others are deleted with it. */
 const refuseFleet = async (db: Kysely<Tables>, id: string): Promise<void> => {
   const agent = await db
     .selectFrom('agents')

@@ -31,7 +31,7 @@ const run = async (call: CliCall): Promise<Attached> => {
       remedy: remedy`use ${coppice(`peek ${shellWord(name)}`)} instead`,
     })
   }
-  // Without TMUX: inside of tmux, another one refuses to start.
+  // Without TMUX, because tmux refuses to start inside tmux.
   return { agent: name, exitCode: await runInForeground(attachCommand.command, attachCommand.env) }
 }
 

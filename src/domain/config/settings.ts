@@ -59,7 +59,7 @@ export type Settings = {
   readonly budgetDayTurns: number | undefined
   readonly fleetSession: SessionChoice
   readonly patrolSeconds: number
-  /** On this host, in all pools. */
+  /** Across all pools of this host. */
   readonly maxAgents: number
   /** A crew member. */
   readonly supervisor: string | undefined

@@ -1,6 +1,6 @@
 /*
- * A small process that starts programs for a large one. In: orders. Out: each program's identity, and how it ended with
- * what it printed. Ends when the process that it works for does; what it has started lives on, as it would have.
+ * The small process that starts programs for a large one. In: requests. Out: each program's identity, its output and how it
+ * ended. Exits with the large process; the programs that it started keep running.
  */
 import { spawn } from 'node:child_process'
 import { collect } from '../collect.ts'
