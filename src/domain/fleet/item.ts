@@ -1,5 +1,6 @@
 /*
- * The fleet's types and state machines: items here; agents, pools, formulas and landings in the files beside it.
+ * The fleet's types and state machines. In: plain values. Out: items; the files beside this one have agents, pools, formulas
+ * and landings.
  */
 import { AppError } from '../errors.ts'
 import type { CodebaseId, EnvironmentId } from '../names.ts'
