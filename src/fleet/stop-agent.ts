@@ -44,7 +44,7 @@ const completeFormula = async (context: FleetContext, agent: FleetAgent): Promis
   try {
     await finishFormula(context, begun)
   } catch (error) {
-    // It stays recorded; the next fleet command tries again.
+    // It stays recorded; the server's next round or `fleet up` tries again.
     log.warn('the formula of a stopped agent could not be completed', {
       agent: agent.name,
       error: toAppError(error).message,

@@ -1,5 +1,6 @@
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 import { toWork } from '../../domain/work.ts'
 import { itemHolder } from '../../isolation/holders.ts'
 import type { FleetContext } from '../context.ts'
@@ -17,7 +18,7 @@ export const undoSling = async (context: FleetContext, agentId: string): Promise
   if (agent === undefined || agent.state !== 'spawning') return
   if (!(await endSession(context, agent, { graceMs: 0 }))) {
     throw new AppError('busy', `couldn't end the session of ${agent.name}`, {
-      remedy: 'the next fleet command tries again',
+      remedy: remedy`try again: ${coppice('fleet up')}`,
     })
   }
   await failpoint('undo-sling.session')
