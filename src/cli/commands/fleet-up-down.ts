@@ -3,9 +3,9 @@ import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
 import { counted } from '../../domain/text/words.ts'
 import { type DownReport, fleetDown as bringDown } from '../../fleet/down.ts'
-import { keepPools, type PoolsKept } from '../../fleet/keep-pools.ts'
+import { reconcilePools, type PoolsReport } from '../../fleet/reconcile-pools.ts'
 import { type FleetProblem, fleetUp as bringUp, type UpReport } from '../../fleet/up.ts'
-import { absentAgent } from '../../fleet/speak.ts'
+import { absentAgent } from '../../fleet/peek-and-nudge.ts'
 import type { FleetContext } from '../../fleet/context.ts'
 import { type Call, command, isSet, textOf } from '../../commands/command.ts'
 import { usage } from '../../commands/grammar/usage.ts'
@@ -22,7 +22,7 @@ type Named = {
   /** Only the agents that were asked for; empty: the whole fleet. */
   readonly only: readonly string[]
 }
-type Up = UpReport & Named & { readonly pools: PoolsKept }
+type Up = UpReport & Named & { readonly pools: PoolsReport }
 type Down = DownReport & Named
 
 const namedIn = async (
@@ -39,7 +39,7 @@ const namedIn = async (
   return { codebases, environments, only }
 }
 
-/** Throws for one that doesn't exist. */
+/** Throws for an unknown name. */
 const assertKnown = async (fleet: FleetContext, names: readonly string[]): Promise<void> => {
   const { store, host } = fleet.isolation
   for (const name of names)
@@ -54,7 +54,7 @@ const up = async (call: Call): Promise<Up> => {
   const { started, running, released, kept } = report
   return {
     ...report,
-    pools: call.words.length === 0 ? await keepPools(fleet) : none,
+    pools: call.words.length === 0 ? await reconcilePools(fleet) : none,
     ...(await namedIn(fleet, [...started, ...running, ...released, ...kept], call.words)),
   }
 }
@@ -92,10 +92,10 @@ const upText = (result: Up, view: View): string => {
       : `${view.paint('green', 'Started')} ${counted(started.length, 'agent')}.`,
     ...listing('rebuilt from their worktrees', rebuilt.agents),
     ...listing('started', [...nameList(started), ...pools.started]),
-    ...listing('running already', nameList(running)),
-    ...listing('without an item, removed', nameList(released)),
-    ...listing('without an item, kept for what is in their worktrees', nameList(kept)),
-    ...listing('ended sessions of no agent', ended),
+    ...listing('already running', nameList(running)),
+    ...listing('removed because they had no item', nameList(released)),
+    ...listing("kept without an item because removing their worktrees isn't safe", nameList(kept)),
+    ...listing('ended stray sessions', ended),
     ...problemLines(problems, view),
     ...pools.problems.map(({ pool, why }) => `  ${view.paint('red', 'problem')} ${printable(`pool ${pool}: ${why}`)}`),
   ].join('\n')
@@ -107,8 +107,8 @@ const downText = ({ stopped, removed, kept, problems, only }: Down, view: View):
     nothing
       ? 'No agents were running.'
       : `${view.paint('green', 'Stopped')} ${counted(stopped.length + removed.length, 'agent')}.`,
-    ...listing('stopped, with worktree and item', nameList(stopped)),
-    ...listing('gone, with their worktrees', nameList(removed)),
+    ...listing('stopped, worktree and item kept', nameList(stopped)),
+    ...listing('removed with their worktrees', nameList(removed)),
     ...kept.map(
       ({ agent, environment, reasons }) =>
         `  kept ${agent.name} (${tilde(environment.path, view)}): ${printable(describeReasons(reasons))}`,

@@ -94,7 +94,7 @@ const unknownMember = (grammar: Grammar, group: string, word: string): AppError 
 const shownNames = ({ rows }: Grammar): readonly string[] =>
   rows.filter(({ hidden }) => hidden !== true).map(({ name }) => name)
 
-/** The longest that these words begin with: `item import` before `item`. */
+/** The longest command name that these words begin with: `item import` before `item`. */
 const groupOf = (names: readonly string[], words: readonly string[]): string | undefined =>
   words
     .map((_, i) => words.slice(0, i + 1).join(' '))

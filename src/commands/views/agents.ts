@@ -1,12 +1,12 @@
 import type { FleetAgent, FleetAgentState } from '../../domain/fleet/agent.ts'
 import { coppice, type Remedy, remedy } from '../../domain/remedy.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
-import type { AgentSeen, NeedsYou } from '../../fleet/status.ts'
+import type { AgentDetails, NeedsYou } from '../../fleet/status.ts'
 import { describeParkReason, placeJson } from './items.ts'
 import { ago, type Cell, type Style } from './view.ts'
 
 /** As documented for programs: times are milliseconds since 1970. */
-export const agentJson = ({ agent, codebase, environment }: Omit<AgentSeen, 'item'>) => ({
+export const agentJson = ({ agent, codebase, environment }: Omit<AgentDetails, 'item'>) => ({
   name: agent.name,
   kind: agent.kind,
   pool: agent.pool ?? null,
@@ -43,7 +43,7 @@ export const agentStateWord = ({ itemId, state }: FleetAgent): string =>
   itemId === undefined && state === 'working' ? 'waiting' : state
 
 export const agentCells = (
-  { agent, item, environment, codebase }: AgentSeen,
+  { agent, item, environment, codebase }: AgentDetails,
   { now, named }: { readonly now: number; readonly named: boolean },
 ): readonly Cell[] => [
   { text: agent.name, style: 'bold' },

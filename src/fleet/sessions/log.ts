@@ -5,7 +5,7 @@ export const LONGEST_LOG_BYTES = 10_000_000
 
 const TAIL_BYTES = 256_000
 
-/** The last lines of a log, as they were shown. Those of a log that was just begun anew are in the one before. */
+/** The last lines of a log, as a terminal would show them. Includes the previous log if this one was just rotated. */
 export const tailOf = (file: string, lines: number): string => {
   const now = linesOf(file)
   const before = now.length < lines ? linesOf(`${file}.1`) : []
