@@ -96,7 +96,9 @@ export const needRemedies = (need: NeedsYou): readonly Remedy[] => {
       } = need
       if (agent === undefined) return [remedy`put it back into the queue: ${coppice(`item reopen ${itemId}`)}`]
       const goOn = remedy`let ${agent} continue: ${coppice(`sling ${itemId}`)}`
-      return reason?.kind === 'asked' ? [remedy`answer: ${coppice(`nudge ${shellWord(agent)} <text>`)}`, goOn] : [goOn]
+      return reason?.kind === 'asked' && reason.note !== undefined
+        ? [remedy`answer: ${coppice(`nudge ${shellWord(agent)} <text>`)}`, goOn]
+        : [goOn]
     }
     case 'no-session':
       return [remedy`start it again: ${coppice(`fleet up ${shellWord(need.agent)}`)}`]
