@@ -56,14 +56,8 @@ const settle = async (
   agent: FleetAgent,
   { isDown }: { readonly isDown: boolean },
 ): Promise<boolean> => {
-  const { store, self } = context.isolation
-  if (agent.state === 'spawning') {
-    if (liveness(agent.holder) !== 'dead') return false
-    // Of two that recover at once, one does.
-    if (!(await store.fleetAgents.claim(agent.id, agent.holder, self))) return false
-    await settleStart(context, agent)
-    return true
-  }
+  const { store } = context.isolation
+  if (agent.state === 'spawning') return recoverStart(context, agent)
   if (isBeingLetGo(agent) && liveness(agent.holder) === 'dead') {
     // One that still runs waits for an item again: whoever needs its place lets it go.
     if (!(await isProvablyDead(context, agent))) return store.fleetAgents.move(agent.id, 'draining', 'working')
@@ -75,6 +69,16 @@ const settle = async (
   // `fleet down` was interrupted after it had ended this session.
   if (!isDown || !(await isProvablyDead(context, agent))) return false
   return (await stopAgent(context, agent, { graceMs: 0 })).outcome !== 'running'
+}
+
+/** Undoes or completes a start whose process has died. False if there is none. */
+export const recoverStart = async (context: FleetContext, agent: FleetAgent): Promise<boolean> => {
+  const { store, self } = context.isolation
+  if (agent.state !== 'spawning' || liveness(agent.holder) !== 'dead') return false
+  // Of two that recover at once, one does.
+  if (!(await store.fleetAgents.claim(agent.id, agent.holder, self))) return false
+  await settleStart(context, agent)
+  return true
 }
 
 const settleStart = async (context: FleetContext, agent: FleetAgent): Promise<void> => {

@@ -148,6 +148,29 @@ test('an item that is given to an agent while it is being closed stays with the 
   await assertHooksAgree(world)
 })
 
+test.for(['sling.hooked', 'spawn.running'])(
+  'a sling that died at %s is undone by the next one of its item',
+  async (step) => {
+    await using world = await makeFleetWorld()
+    const { id } = await world.addItem('Fix login')
+    const reached = Promise.withResolvers<void>()
+    const failpoint = at(step, () => {
+      reached.resolve()
+      return new Promise(() => undefined)
+    })
+    void sling(other(world, { failpoint }), { item: id, by })
+    await reached.promise
+    const first = await agentNamed(world, 'alder')
+    // Whoever started it may still live.
+    expect(await sling(world.fleet, { item: id, by })).toMatchObject({ outcome: 'refused', why: { kind: 'hooked' } })
+    await world.context.store.fleetAgents.claim(first.id, first.holder, deadSelf(world))
+    const second = await start(world, id)
+    expect(second.agent).toMatchObject({ name: 'alder', state: 'working' })
+    expect(await world.context.store.fleetAgents.get(first.id)).toMatchObject({ state: 'gone' })
+    await assertHooksAgree(world)
+  },
+)
+
 describe('an agent that `fleet down` stops while it is starting', () => {
   test('has no session afterwards, whether it starts for the first time or again', async () => {
     await using world = await makeFleetWorld()

@@ -12,6 +12,7 @@ import type { FleetContext } from '../context.ts'
 import { itemNumbered } from '../items/add.ts'
 import { poolFor, poolNamed, worksFor } from '../pools.ts'
 import { programFor } from '../program.ts'
+import { recoverStart } from '../recover.ts'
 import { wakeAgent } from '../wake.ts'
 import { assign, assignToCrew, idleWorkers, letGo, resume } from './assign.ts'
 import { type Asker, hookNewAgent, whyNotNow, whyNotUp } from './hook.ts'
@@ -29,14 +30,18 @@ export type SlingRequest = Asker & {
 
 export const sling = async (context: FleetContext, request: SlingRequest): Promise<Slung> => {
   const { store } = context.isolation
-  const item = await itemNumbered(store, request.item)
+  let item = await itemNumbered(store, request.item)
   const codebase = await codebaseOf(context, item)
-  const [hooked] = await store.fleetAgents.ofItems([item.id])
+  let [hooked] = await store.fleetAgents.ofItems([item.id])
   // A path, a process and a session mean something on their own host only.
   const isElsewhere = [codebase, ...(hooked === undefined ? [] : [hooked])].some(
     ({ host }) => host !== context.isolation.host,
   )
   if (isElsewhere) return { outcome: 'refused', item, why: { kind: 'other-host' } }
+  if (hooked !== undefined && (await recoverStart(context, hooked))) {
+    item = await itemNumbered(store, item.id)
+    ;[hooked] = await store.fleetAgents.ofItems([item.id])
+  }
   // Stopped, crashed, or parked with its agent: that one continues in its own worktree.
   const down = await store.transaction((inside) => whyNotUp(context, inside))
   if (down !== undefined) return { outcome: 'refused', item, why: down }
