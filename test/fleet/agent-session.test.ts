@@ -4,9 +4,9 @@ import type { Agent, AgentRequest } from '../../src/agents/agent.ts'
 import { type Setting, settingTable } from '../../src/domain/config/settings.ts'
 import { runAgentSession } from '../../src/fleet/agent-session.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
-import { keepPools } from '../../src/fleet/keep-pools.ts'
+import { reconcilePools } from '../../src/fleet/reconcile-pools.ts'
 import { sessionProgram } from '../../src/fleet/program.ts'
-import { agentDirectory } from '../../src/fleet/sessions/places.ts'
+import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { REQUESTS } from '../../src/fleet/sessions/requests.ts'
 import { sessionVariables } from '../../src/fleet/sessions/variables.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
@@ -72,7 +72,7 @@ test('one that runs no commands waits for its item without a turn, and gets its 
     agents: [agent],
     pools: [{ agent: agent.name, command: undefined, min: 1 }],
   })
-  await keepPools(world.fleet)
+  await reconcilePools(world.fleet)
   const [idle] = await world.context.store.fleetAgents.live({})
   const { name = '', spawn = '' } = idle ?? {}
   const { id } = await world.addItem('Fix login')

@@ -8,11 +8,11 @@ import { fleetDown } from '../../src/fleet/down.ts'
 import { isProvablyDead } from '../../src/fleet/end-session.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { closeItem, parkByHand, reopenItem } from '../../src/fleet/items/close.ts'
-import { keepPools } from '../../src/fleet/keep-pools.ts'
+import { reconcilePools } from '../../src/fleet/reconcile-pools.ts'
 import { recoverFleet } from '../../src/fleet/recover.ts'
 import { removeAgent } from '../../src/fleet/remove-agent.ts'
-import { agentDirectory } from '../../src/fleet/sessions/places.ts'
-import { letGo } from '../../src/fleet/sling/assign.ts'
+import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
+import { retireWorker } from '../../src/fleet/sling/idle-workers.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { stopAgent } from '../../src/fleet/stop-agent.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -194,7 +194,7 @@ describe('an agent that `fleet down` stops while it is starting', () => {
 describe('a worker that waits for an item', () => {
   const idleWorld = async (): Promise<FleetWorld & { readonly idle: FleetAgent }> => {
     const world = await makeFleetWorld({ pools: [{ min: 1, max: 2 }] })
-    expect((await keepPools(world.fleet)).started).toEqual(['alder'])
+    expect((await reconcilePools(world.fleet)).started).toEqual(['alder'])
     return { ...world, idle: await agentNamed(world, 'alder') }
   }
 
@@ -221,7 +221,7 @@ describe('a worker that waits for an item', () => {
     await using world = await idleWorld()
     const { id } = await world.addItem('Fix login')
     expect(await start(world, id)).toMatchObject({ agent: { name: 'alder' } })
-    await letGo(world.fleet, world.idle)
+    await retireWorker(world.fleet, world.idle)
     expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'working', itemId: id })
   })
 
@@ -229,14 +229,14 @@ describe('a worker that waits for an item', () => {
     await using world = await idleWorld()
     const { id } = await world.addItem('Fix login')
     const leaving = other(world, {
-      failpoint: at('let-go.reserved', async () => {
-        await keepPools(world.fleet)
+      failpoint: at('retire.reserved', async () => {
+        await reconcilePools(world.fleet)
         await recoverFleet(world.fleet)
         expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'draining' })
         expect(await start(world, id)).toMatchObject({ agent: { name: 'beech' } })
       }),
     })
-    await letGo(leaving, world.idle)
+    await retireWorker(leaving, world.idle)
     expect(await world.context.store.fleetAgents.live({})).toMatchObject([{ name: 'beech', itemId: id }])
     await assertHooksAgree(world)
   })
@@ -246,19 +246,19 @@ describe('a worker that waits for an item', () => {
     const reached = Promise.withResolvers<void>()
     const dying = other(world, {
       self: deadSelf(world),
-      failpoint: at('let-go.reserved', () => {
+      failpoint: at('retire.reserved', () => {
         reached.resolve()
         return new Promise(() => undefined)
       }),
     })
-    void letGo(dying, world.idle)
+    void retireWorker(dying, world.idle)
     await reached.promise
     expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'draining' })
     expect((await recoverFleet(world.fleet)).settled).toEqual(['alder'])
     expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'working' })
     expect((await recoverFleet(world.fleet)).settled).toEqual([])
     const failing = other(world, { failpoint: at('session.ended', () => Promise.reject(new Error('disk full'))) })
-    await expect(letGo(failing, world.idle)).rejects.toThrow('disk full')
+    await expect(retireWorker(failing, world.idle)).rejects.toThrow('disk full')
     expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'working' })
   })
 

@@ -22,7 +22,7 @@ export const promptOf = async (
   ]
 }
 
-/** Without resources it is a text, which nothing in the context can end early. */
+/** For agents without resource support: a text block that nothing in the context can close early. */
 const contextAs = (context: string, mark: string, takesResources: boolean): ContentBlock =>
   takesResources
     ? { type: 'resource', resource: { uri: 'coppice://context', mimeType: 'text/markdown', text: context } }

@@ -25,7 +25,7 @@ export type Spawned = {
   readonly notices: readonly Notice[]
 }
 
-/** Environment, session, and the agent is at work. After a failure, exactly what this made is undone. */
+/** Creates the environment and starts the session. A failure undoes exactly what this created. */
 export const spawn = async (
   context: FleetContext,
   spawning: Spawning,
@@ -41,7 +41,7 @@ export const spawn = async (
     }
     return { ...made, agent: await startIn(context, spawning, made.environment) }
   } catch (error) {
-    // What can't be undone now is undone later: the row says that its holder is gone.
+    // If it can't be undone now, recovery does it, since the row names a holder that will be dead.
     await undoSling(context, agent.id).catch((undo: unknown) =>
       isolation.log.error('an agent that failed to start could not be undone', { agent: agent.name, error: undo }),
     )
@@ -69,7 +69,7 @@ const startIn = async (
     if (!(await inside.fleetAgents.move(agent.id, 'spawning', state, patch))) return false
     if (item === undefined) return true
     const current = (await inside.items.get(item.id)) ?? item
-    await context.tell(inside, { kind: 'started', item: current, agent: agent.name }, conversation)
+    await context.notify(inside, { kind: 'started', item: current, agent: agent.name }, conversation)
     return true
   })
   if (!isOurs) await endOvertaken(context, { ...placed, session })
