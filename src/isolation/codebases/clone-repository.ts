@@ -58,7 +58,8 @@ export const recoverRepositoryClones = async (context: IsolationContext): Promis
   const open = (await context.store.journal.open(context.host)).filter(({ kind }) => kind === 'clone')
   for (const entry of open) {
     if (liveness(entry.holder) !== 'dead') continue
-    const what = { operation: 'clone', name: basename(String(entry.data['path'] ?? entry.id)) }
+    const target = entry.data['path']
+    const what = { operation: 'clone', name: typeof target === 'string' ? basename(target) : entry.id }
     const problem = await clearInterrupted(context, entry).catch((error: unknown) => toAppError(error).message)
     if (problem === undefined) settled.push({ kind: 'recovered', ...what })
     else left.push({ kind: 'left-alone', ...what, why: { kind: 'failed', message: problem } })
