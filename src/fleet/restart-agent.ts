@@ -23,8 +23,8 @@ export type RestartedAgent = {
 }
 
 /**
- * Restarts the session of a stopped or crashed agent, in its own environment and with its own item. Throws while a process
- * of its last session is still running.
+ * Restarts the session of a stopped or crashed agent, in its own environment and with its own item. Throws while a
+ * process of its last session is still running.
  */
 export const restartAgent = async (
   context: FleetContext,

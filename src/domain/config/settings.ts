@@ -312,7 +312,7 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     default: undefined,
     key: 'fleet.supervisor',
     rule: rule.text,
-    about: 'A crew member who is told what needs attention before a person is.',
+    about: 'A crew member to notify of problems before a person is notified. Not used yet.',
   },
   pools: {
     default: [defaultPool],

@@ -9,8 +9,8 @@ import { continueFormula, type FormulaOutcome, isHeld, refused, runOf } from './
 const TAKEN_WITHIN_MS = 15_000
 
 /**
- * Lets the server execute the steps after the intent, because it has credentials that an agent's session doesn't, and waits
- * for it. This process then ends the session. Without a server, it executes all steps.
+ * Lets the server execute the steps after the intent, because it has credentials that an agent's session doesn't, and
+ * waits for it. This process then ends the session. Without a server, it executes all steps.
  */
 export const finishByServer = async (
   context: FleetContext,
