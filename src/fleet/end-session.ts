@@ -1,4 +1,5 @@
 import type { FleetAgent } from '../domain/fleet/agent.ts'
+import { AppError } from '../domain/errors.ts'
 import { dropLeasesOf } from '../isolation/lease.ts'
 import { liveness } from '../process/identity.ts'
 import { deleteTreeSync } from '../process/files/delete-tree.ts'
@@ -40,6 +41,12 @@ export const endSession = async (
     await dropLeasesOf(isolation, codebase, environment, agent.session.root)
   }
   return true
+}
+
+/** For an agent that `fleet down` stopped while it was starting, possibly before it had a session to end. */
+export const endInterruptedStart = async (context: Context, agent: FleetAgent): Promise<never> => {
+  await endSession(context, agent, { graceMs: 0 })
+  throw new AppError('busy', `${agent.name} was stopped while it was starting`)
 }
 
 /** If the agent was restarted, or its name is in use again, the session of that name belongs to the new one. */

@@ -7,7 +7,7 @@ import { lstatIfThere } from '../process/files/lstat-if-there.ts'
 import type { FleetContext } from './context.ts'
 import { deleteAgentFiles, isProvablyDead } from './end-session.ts'
 import { removeTrees, treesOf, undoMember } from './crew.ts'
-import { finishFormulas } from './formulas/done.ts'
+import { finishFormulas } from './formulas/abandoned.ts'
 import { removeAgent } from './remove-agent.ts'
 import { agentDirectory, agentsHome } from './sessions/paths.ts'
 import { sendItem } from './sling/assign.ts'
@@ -57,14 +57,8 @@ const settle = async (
   agent: FleetAgent,
   { isDown }: { readonly isDown: boolean },
 ): Promise<boolean> => {
-  const { store, self } = context.isolation
-  if (agent.state === 'spawning') {
-    if (liveness(agent.holder) !== 'dead') return false
-    // If two processes recover at once, only one continues.
-    if (!(await store.fleetAgents.claim(agent.id, agent.holder, self))) return false
-    await settleStart(context, agent)
-    return true
-  }
+  const { store } = context.isolation
+  if (agent.state === 'spawning') return recoverStart(context, agent)
   if (isRetiring(agent) && liveness(agent.holder) === 'dead') {
     // If it still runs, it goes back to waiting for an item; whoever needs its place retires it.
     if (!(await isProvablyDead(context, agent))) return store.fleetAgents.move(agent.id, 'draining', 'working')
@@ -76,6 +70,16 @@ const settle = async (
   // `fleet down` was interrupted right after it ended this session.
   if (!isDown || !(await isProvablyDead(context, agent))) return false
   return (await stopAgent(context, agent, { graceMs: 0 })).outcome !== 'running'
+}
+
+/** Completes or undoes the agent's start if its process has died. False if there is nothing to recover. */
+export const recoverStart = async (context: FleetContext, agent: FleetAgent): Promise<boolean> => {
+  const { store, self } = context.isolation
+  if (agent.state !== 'spawning' || liveness(agent.holder) !== 'dead') return false
+  // If two processes recover at once, only one continues.
+  if (!(await store.fleetAgents.claim(agent.id, agent.holder, self))) return false
+  await settleStart(context, agent)
+  return true
 }
 
 const settleStart = async (context: FleetContext, agent: FleetAgent): Promise<void> => {

@@ -3,7 +3,7 @@ import type { FleetAgent, FleetAgentState } from '../domain/fleet/agent.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Item } from '../domain/fleet/item.ts'
 import type { FleetContext } from './context.ts'
-import { endSession } from './end-session.ts'
+import { endInterruptedStart, endSession } from './end-session.ts'
 import { assertDatabaseInConfig } from './sessions/database.ts'
 import { whyNotUp } from './sling/hook.ts'
 import { startSession } from './start-session.ts'
@@ -71,12 +71,14 @@ export const restartAgent = async (
     const resume = (pool?.wake ?? 'resume') === 'resume'
     const session = await startSession(context, { agent: spawning, item, codebase, environment, pool, resume })
     const now = clock()
-    await store.transaction(async (inside) => {
+    const isStarted = await store.transaction(async (inside) => {
       const began = { session, lastSignAt: now, workedAt: agent.workedAt ?? now }
-      if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return
+      if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return false
       if (item !== undefined)
         await recordRestart(context, inside, { item, agent: agent.name, by, conversation, afterCrash })
+      return true
     })
+    if (!isStarted) await endInterruptedStart(context, { ...spawning, session })
     await failpoint('restart.working')
     return { agent: { ...spawning, state: 'working', session }, environment, codebase }
   } catch (error) {

@@ -1,8 +1,8 @@
 import { toAppError } from '../domain/errors.ts'
 import type { FleetContext } from './context.ts'
 import { reconcilePools, mayStartAgents, type PoolsReport } from './reconcile-pools.ts'
-import { abandonedFormulas } from './formulas/done.ts'
-import { finishFormula } from './formulas/run-formula.ts'
+import { abandonedFormulas } from './formulas/abandoned.ts'
+import { takeOverFormula } from './formulas/run-formula.ts'
 import { recoverFleet } from './recover.ts'
 
 export type FleetScheduleOptions = {
@@ -52,7 +52,7 @@ export const createFleetSchedule = (options: FleetScheduleOptions): FleetSchedul
   const startFormulas = async (context: FleetContext): Promise<void> => {
     for (const run of await abandonedFormulas(context)) {
       if (formulas.has(run.id)) continue
-      const finished = finishFormula(context, run, { signal: stopping.signal })
+      const finished = takeOverFormula(context, run, { signal: stopping.signal })
         .then(() => undefined)
         .catch((error: unknown) => {
           if (stopping.signal.aborted) return

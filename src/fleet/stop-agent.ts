@@ -2,7 +2,7 @@ import { toAppError } from '../domain/errors.ts'
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
 import type { FleetContext } from './context.ts'
 import { endSession, GRACE_MS } from './end-session.ts'
-import { finishFormula } from './formulas/run-formula.ts'
+import { takeOverFormula } from './formulas/run-formula.ts'
 
 export type Stopped =
   /** Its hook and worktree are kept. */
@@ -42,7 +42,7 @@ const completeFormula = async (context: FleetContext, agent: FleetAgent): Promis
   const begun = await store.formulaRuns.runningOf(agent.id)
   if (begun === undefined) return
   try {
-    await finishFormula(context, begun)
+    await takeOverFormula(context, begun)
   } catch (error) {
     // It stays recorded; the server's next round or `fleet up` tries again.
     log.warn('the formula of a stopped agent could not be completed', {

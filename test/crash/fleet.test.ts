@@ -4,9 +4,9 @@ import { resolve } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { builtInSteps } from '../../src/domain/fleet/formula.ts'
 import type { SessionKind } from '../../src/domain/fleet/agent.ts'
-import type { ProviderName } from '../../src/domain/provider-name.ts'
+import { type ProviderName, providerNames } from '../../src/domain/provider-name.ts'
 import { recoverFleet } from '../../src/fleet/recover.ts'
-import { createGithubForge } from '../../src/platforms/github/forge.ts'
+import { createGithubForge } from '../../src/platforms/github/forge/forge.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
@@ -37,7 +37,7 @@ type Case = { readonly kind: SessionKind; readonly isolationProvider: ProviderNa
 /** `npm test` kills at each failpoint once; `npm run test:every-case` in every scenario, session and kind of environment. */
 const cases: readonly Case[] = everyCase
   ? (['tmux', 'process'] as const).flatMap((kind) =>
-      (['worktree', 'clone'] as const).map((isolationProvider) => ({ kind, isolationProvider })),
+      providerNames.map((isolationProvider) => ({ kind, isolationProvider })),
     )
   : [{ kind: 'process', isolationProvider: 'worktree' }]
 

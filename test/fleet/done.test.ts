@@ -6,7 +6,8 @@ import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import { stepName } from '../../src/domain/fleet/formula.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { explainDone } from '../../src/commands/views/fleet-refusals.ts'
-import { done, type DoneRequest, finishFormulas } from '../../src/fleet/formulas/done.ts'
+import { finishFormulas } from '../../src/fleet/formulas/abandoned.ts'
+import { done, type DoneRequest } from '../../src/fleet/formulas/done.ts'
 import { readAgentFile } from '../../src/fleet/agent-file.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { treeOf } from '../../src/fleet/tree.ts'
@@ -264,14 +265,14 @@ describe("a repository's formula", () => {
   })
 
   test.each([
-    ['steps: [validate, intent, push, settle]', /incomplete/],
+    ['steps: [validate, intent, push, settle]', /missing or out of order/],
     ['steps: [validate, push, intent, settle, leave]', /before `intent`/],
-    ['steps: [validate, intent, push, push, settle, leave]', /`push` twice/],
+    ['steps: [validate, intent, push, push, settle, leave]', /`push` is listed twice/],
     ['steps: [validate, intent, deploy, settle, leave]', /"deploy" isn't a step/],
     ['steps: [validate, intent, open-pr, settle, leave]', /`open-pr` must come after `push`/],
     ['steps: [validate, intent, {run: x, timeout: soon}, settle, leave]', /isn't a step/],
     ['stages: []', /unknown key "stages"/],
-    ['steps: [', /valid YAML/],
+    ['steps: [', /invalid YAML/],
   ])('%s is an error that says what is wrong', async (text, message) => {
     await using world = await makeFleetWorld(withFormula(text))
     const work = await atWork(world)

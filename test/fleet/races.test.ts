@@ -5,6 +5,7 @@ import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
+import { isProvablyDead } from '../../src/fleet/end-session.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { closeItem, parkByHand, reopenItem } from '../../src/fleet/items/close.ts'
 import { reconcilePools } from '../../src/fleet/reconcile-pools.ts'
@@ -145,6 +146,49 @@ test('an item that is given to an agent while it is being closed stays with the 
   expect(await world.item(id)).toMatchObject({ state: 'hooked' })
   expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'working', itemId: id })
   await assertHooksAgree(world)
+})
+
+test.for(['sling.hooked', 'spawn.running'])(
+  'a sling that died at %s is undone by the next one of its item',
+  async (step) => {
+    await using world = await makeFleetWorld()
+    const { id } = await world.addItem('Fix login')
+    const reached = Promise.withResolvers<void>()
+    const failpoint = at(step, () => {
+      reached.resolve()
+      return new Promise(() => undefined)
+    })
+    void sling(other(world, { failpoint }), { item: id, by })
+    await reached.promise
+    const first = await agentNamed(world, 'alder')
+    // Whoever started it may still live.
+    expect(await sling(world.fleet, { item: id, by })).toMatchObject({ outcome: 'refused', why: { kind: 'hooked' } })
+    await world.context.store.fleetAgents.claim(first.id, first.holder, deadSelf(world))
+    const second = await start(world, id)
+    expect(second.agent).toMatchObject({ name: 'alder', state: 'working' })
+    expect(await world.context.store.fleetAgents.get(first.id)).toMatchObject({ state: 'gone' })
+    await assertHooksAgree(world)
+  },
+)
+
+describe('an agent that `fleet down` stops while it is starting', () => {
+  test('has no session afterwards, whether it starts for the first time or again', async () => {
+    await using world = await makeFleetWorld()
+    const { id } = await world.addItem('Fix login')
+    const overtaken = (): FleetContext =>
+      other(world, { failpoint: at('spawn.noted', () => fleetDown(world.fleet, { by, graceMs: 0 })) })
+    const isStopped = async (): Promise<void> => {
+      expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'stopped', itemId: id })
+      expect(await isProvablyDead(world.fleet, await agentNamed(world, 'alder'))).toBe(true)
+      await assertHooksAgree(world)
+      await world.context.store.fleetControl.set(world.context.host, { state: 'up', why: '', since: 0 })
+    }
+    await expect(sling(overtaken(), { item: id, by })).rejects.toThrow('alder was stopped while it was starting')
+    await isStopped()
+    await expect(sling(overtaken(), { item: id, by })).rejects.toThrow('alder was stopped while it was starting')
+    await isStopped()
+    expect(await start(world, id)).toMatchObject({ agent: { name: 'alder', state: 'working' } })
+  })
 })
 
 describe('a worker that waits for an item', () => {

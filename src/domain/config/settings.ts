@@ -61,8 +61,6 @@ export type Settings = {
   readonly patrolSeconds: number
   /** Across all pools of this host. */
   readonly maxAgents: number
-  /** A crew member. */
-  readonly supervisor: string | undefined
   readonly pools: readonly PoolSettings[]
 }
 
@@ -307,12 +305,6 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     key: 'fleet.maxAgents',
     rule: rule.wholeNumber(1, 1_000, 20),
     about: 'The maximum number of workers on this machine, in all pools.',
-  },
-  supervisor: {
-    default: undefined,
-    key: 'fleet.supervisor',
-    rule: rule.text,
-    about: 'A crew member to notify of problems before a person is notified. Not used yet.',
   },
   pools: {
     default: [defaultPool],

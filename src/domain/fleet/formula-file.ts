@@ -2,7 +2,7 @@ import { parseDocument } from 'yaml'
 import { AppError } from '../errors.ts'
 import { duration } from '../config/rules.ts'
 import { maxConfigLength } from '../config/size.ts'
-import { builtInSteps, type Formula, type FormulaStep } from './formula.ts'
+import { type BuiltInStep, builtInSteps, type Formula, type FormulaStep } from './formula.ts'
 
 /** In `.coppice/formulas/<name>.yaml`. */
 const timeout = duration(1_000, 24 * 60 * 60_000, '15m')
@@ -57,14 +57,25 @@ const commandStep = (step: unknown): FormulaStep | undefined => {
   return timeoutMs === undefined ? undefined : { run, timeoutMs }
 }
 
+/** Whether a step changes something that others see. */
+const hasEffect: Readonly<Record<BuiltInStep, boolean>> = {
+  validate: false,
+  'validate-discard': false,
+  intent: false,
+  push: true,
+  'open-pr': true,
+  enqueue: true,
+  notify: true,
+  settle: true,
+  leave: true,
+}
+
 /** Nothing takes effect before the intent is recorded, and `leave` is last. */
 const assertOrder = (steps: readonly FormulaStep[], problem: (message: string, remedy?: string) => AppError): void => {
   const places = required.map((step) => steps.indexOf(step))
   const inOrder = places.every((place, i) => place >= 0 && place > (places[i - 1] ?? -1))
   const repeated = steps.find((step, i) => typeof step === 'string' && steps.indexOf(step) !== i)
-  const early = steps.findIndex(
-    (step) => step === 'push' || step === 'open-pr' || step === 'enqueue' || step === 'notify',
-  )
+  const early = steps.findIndex((step) => typeof step === 'string' && hasEffect[step])
   const remedy = `${required.join(', ')} are required, once each and in this order; other built-in steps come after intent, and commands anywhere before leave`
   if (!inOrder || steps.at(-1) !== 'leave') throw problem('required steps are missing or out of order', remedy)
   if (typeof repeated === 'string') throw problem(`\`${repeated}\` is listed twice`, remedy)

@@ -71,6 +71,9 @@ export type FormulaRun = {
   readonly updatedAt: number
 }
 
+export const hasStep = ({ steps }: Pick<FormulaRun, 'steps'>, step: BuiltInStep): boolean =>
+  steps.some((record) => record.step === step)
+
 /** Whether the intent is recorded. If so, a death doesn't count as a crash at work. */
 export const isIntended = ({ steps }: Pick<FormulaRun, 'steps'>): boolean =>
   steps.some(({ step, state }) => step === 'intent' && state === 'done')

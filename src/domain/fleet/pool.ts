@@ -13,7 +13,7 @@ export type PoolSettings = {
   readonly min: number
   readonly max: number
   readonly pull: boolean
-  /** A formula: a built-in one, one of the repository's, or the first of pr, land and push that is possible. */
+  /** A formula: a built-in one, one of the repository's, or `auto`: pr if that is possible, else push. */
   readonly done: string
   readonly isolation: ProviderName | undefined
   readonly names: readonly string[]

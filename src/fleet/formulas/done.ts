@@ -8,7 +8,7 @@ import { type AgentCaller, isInside, currentAgent } from '../caller.ts'
 import type { FleetContext } from '../context.ts'
 import { finishByServer } from './by-server.ts'
 import { chooseFormula } from './choose.ts'
-import { continueFormula, finishFormula, type FormulaOutcome, isHeld } from './run-formula.ts'
+import { continueFormula, type FormulaOutcome, takeOverFormula } from './run-formula.ts'
 
 export type DoneRequest = AgentCaller & {
   /** Default: the pool's `done`. */
@@ -27,7 +27,7 @@ export const done = async (context: FleetContext, request: DoneRequest): Promise
   const begun = await context.isolation.store.formulaRuns.runningOf(found.agent.id)
   // A run that died before its intent had no effect, so this one may use another formula.
   const isAbandoned =
-    begun !== undefined && !isIntended(begun) && (await finishFormula(context, begun)).outcome === 'refused'
+    begun !== undefined && !isIntended(begun) && (await takeOverFormula(context, begun)).outcome === 'refused'
   const run = begun === undefined || isAbandoned ? await begin(context, found, request) : begun
   const { signal } = request
   if (!isInside(context.isolation, found.agent)) return continueFormula(context, run.id, { signal })
@@ -79,29 +79,4 @@ const begin = async (
   const other = await store.formulaRuns.runningOf(agent.id)
   if (other !== undefined) return other
   throw new AppError('busy', 'another `coppice done` of this agent has just ended; run it again')
-}
-
-/** The runs of this host's agents that no process is executing. */
-export const abandonedFormulas = async (context: FleetContext): Promise<readonly FormulaRun[]> => {
-  const { store, host } = context.isolation
-  const abandoned: FormulaRun[] = []
-  for (const run of await store.formulaRuns.running()) {
-    // The worktree and session are on the agent's host.
-    const isHere = (await store.fleetAgents.get(run.agentId))?.host === host
-    if (isHere && !isHeld(context, run)) abandoned.push(run)
-  }
-  return abandoned
-}
-
-/** Finishes the runs whose process has died. Safe to call from several processes at once. */
-export const finishFormulas = async (context: FleetContext): Promise<readonly FormulaOutcome[]> => {
-  const outcomes: FormulaOutcome[] = []
-  for (const run of await abandonedFormulas(context)) {
-    try {
-      outcomes.push(await finishFormula(context, run))
-    } catch (error) {
-      context.isolation.log.warn('a formula could not be finished', { formula: run.formula, error })
-    }
-  }
-  return outcomes
 }

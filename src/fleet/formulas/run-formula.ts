@@ -55,7 +55,7 @@ export const continueFormula = async (
  * Takes over a run whose process has died. Once the intent is recorded, the remaining steps are executed. Before that,
  * nothing has taken effect, so the run is refused and the agent has to call `done` again.
  */
-export const finishFormula = async (
+export const takeOverFormula = async (
   context: FleetContext,
   run: FormulaRun,
   options: ContinueOptions = {},

@@ -1,5 +1,5 @@
 import { delimiter, join } from 'node:path'
-import { settingTable } from '../../domain/config/settings.ts'
+import { type Setting, settingTable } from '../../domain/config/settings.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { Author } from '../../isolation/provider.ts'
@@ -65,17 +65,15 @@ export const sessionVariables = async (
   }
 }
 
-/** Passes settings that come from variables on to the agent's commands. */
+/** Passes settings that come from variables on to the agent's commands, except secrets. */
 const ownSettings = ({ ownEnvironment = {} }: Pick<FleetContext['isolation'], 'ownEnvironment'>) =>
   Object.fromEntries(
-    Object.values(settingTable).flatMap(({ variable }) => {
-      const value = variable === undefined || hidden.has(variable) ? undefined : ownEnvironment[variable]
-      return variable === undefined || value === undefined ? [] : [[variable, value] as const]
+    Object.values<Setting<unknown>>(settingTable).flatMap(({ variable, rule }) => {
+      if (variable === undefined || rule.secret === true || sessionOnly.has(variable)) return []
+      const value = ownEnvironment[variable]
+      return value === undefined ? [] : [[variable, value] as const]
     }),
   )
-
-/** A secret, and the variable that names the session's agent. */
-const hidden: ReadonlySet<string> = new Set(['COPPICE_DATABASE_URL', 'COPPICE_AGENT'])
 
 /** A crew member commits under the same name everywhere. No mail can be delivered to this address. */
 export const identityOf = (name: string): Author => ({ name, email: `${name}@crew.coppice.invalid` })

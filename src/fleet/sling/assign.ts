@@ -144,7 +144,9 @@ export const sendItem = async (context: FleetContext, agent: FleetAgent, askedBy
   const now = clock()
   const began = { workedAt: agent.workedAt ?? now, lastSignAt: now }
   await store.transaction(async (inside) => {
-    if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return
+    if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) {
+      throw new AppError('busy', `${agent.name} was stopped while it was starting on item ${item.id}`)
+    }
     await context.notify(inside, { kind: 'started', item, agent: agent.name }, askedBy)
   })
   return { ...agent, ...began, state: 'working' }

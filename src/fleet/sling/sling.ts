@@ -13,6 +13,7 @@ import type { FleetContext } from '../context.ts'
 import { itemNumbered } from '../items/add.ts'
 import { poolFor, poolNamed, worksFor } from '../pools.ts'
 import { programFor } from '../program.ts'
+import { recoverStart } from '../recover.ts'
 import { restartAgent } from '../restart-agent.ts'
 import { assign, assignToCrew, resume } from './assign.ts'
 import { type Asker, hookNewAgent, whyNotNow, whyNotUp } from './hook.ts'
@@ -31,14 +32,18 @@ export type SlingRequest = Asker & {
 
 export const sling = async (context: FleetContext, request: SlingRequest): Promise<SlingOutcome> => {
   const { store } = context.isolation
-  const item = await itemNumbered(store, request.item)
+  let item = await itemNumbered(store, request.item)
   const codebase = await codebaseOf(context, item)
-  const [hooked] = await store.fleetAgents.ofItems([item.id])
+  let [hooked] = await store.fleetAgents.ofItems([item.id])
   // Paths, processes and sessions are valid only on their own host.
   const isElsewhere = [codebase, ...(hooked === undefined ? [] : [hooked])].some(
     ({ host }) => host !== context.isolation.host,
   )
   if (isElsewhere) return { outcome: 'refused', item, why: { kind: 'other-host' } }
+  if (hooked !== undefined && (await recoverStart(context, hooked))) {
+    item = await itemNumbered(store, item.id)
+    ;[hooked] = await store.fleetAgents.ofItems([item.id])
+  }
   const down = await store.transaction((inside) => whyNotUp(context, inside))
   if (down !== undefined) return { outcome: 'refused', item, why: down }
   // An item that already has an agent continues with that one, in its worktree.

@@ -1,5 +1,4 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
-import { AppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { PoolSettings } from '../../domain/fleet/pool.ts'
 import type { Notice } from '../../domain/notice.ts'
@@ -7,7 +6,7 @@ import { toWork } from '../../domain/work.ts'
 import type { LimitReport } from '../../isolation/resolve/resolution.ts'
 import { resolveIsolation } from '../../isolation/resolve/resolve.ts'
 import type { FleetContext } from '../context.ts'
-import { endSession } from '../end-session.ts'
+import { endInterruptedStart } from '../end-session.ts'
 import { startSession } from '../start-session.ts'
 import type { Hooked } from './hook.ts'
 import { undoSling } from './undo-sling.ts'
@@ -73,11 +72,7 @@ const startIn = async (
     await context.notify(inside, { kind: 'started', item: current, agent: agent.name }, conversation)
     return true
   })
-  if (!isOurs) {
-    // `fleet down` stopped it, possibly before there was a session to end.
-    await endSession(context, { ...placed, session }, { graceMs: 0 })
-    throw new AppError('busy', `${agent.name} was stopped while it was starting`)
-  }
+  if (!isOurs) await endInterruptedStart(context, { ...placed, session })
   await failpoint('sling.working')
   return { ...placed, ...began }
 }

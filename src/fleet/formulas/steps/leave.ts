@@ -1,5 +1,5 @@
 import { AppError, toAppError } from '../../../domain/errors.ts'
-import type { FormulaRun } from '../../../domain/fleet/formula.ts'
+import { type FormulaRun, hasStep } from '../../../domain/fleet/formula.ts'
 import { identityWord } from '../../../domain/process-identity.ts'
 import { writeAgentFile } from '../../agent-file.ts'
 import { isInside } from '../../caller.ts'
@@ -62,7 +62,7 @@ const removeEnvironment = async (
   { run, environment }: StepSubject,
 ): Promise<string | undefined> => {
   if (environment === undefined || waits(run)) return undefined
-  const isDiscarded = run.steps.some(({ step }) => step === 'validate-discard')
+  const isDiscarded = hasStep(run, 'validate-discard')
   try {
     const outcome = await (await environments()).destroy(environment, { trigger: 'fleet', force: isDiscarded })
     if (outcome.outcome !== 'refused') return undefined
@@ -76,4 +76,4 @@ const removeEnvironment = async (
   }
 }
 
-const waits = ({ steps }: FormulaRun): boolean => steps.some(({ step }) => step === 'open-pr' || step === 'enqueue')
+const waits = (run: FormulaRun): boolean => hasStep(run, 'open-pr') || hasStep(run, 'enqueue')

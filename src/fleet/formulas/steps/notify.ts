@@ -1,4 +1,4 @@
-import type { FormulaRun } from '../../../domain/fleet/formula.ts'
+import { hasStep } from '../../../domain/fleet/formula.ts'
 import type { Store } from '../../../store/store.ts'
 import type { FleetContext } from '../../context.ts'
 import type { Step, StepSubject } from '../step.ts'
@@ -16,7 +16,7 @@ const notifyFollowers = async (
 ): Promise<void> => {
   if (item === undefined) return
   if (run.pullRequest !== undefined) return context.notify(store, { kind: 'pull-request', item, url: run.pullRequest })
-  if (has(run, 'enqueue')) {
+  if (hasStep(run, 'enqueue')) {
     const [landing] = await store.landings.list({
       codebaseId: item.codebaseId,
       states: ['queued', 'testing'],
@@ -24,8 +24,6 @@ const notifyFollowers = async (
     })
     if (landing?.branch === run.branch) return context.notify(store, { kind: 'queued', item, landing: landing.id })
   }
-  if (has(run, 'push') && run.sha !== undefined)
+  if (hasStep(run, 'push') && run.sha !== undefined)
     await context.notify(store, { kind: 'pushed', item, branch: run.branch })
 }
-
-const has = ({ steps }: FormulaRun, name: string): boolean => steps.some(({ step }) => step === name)

@@ -1,6 +1,6 @@
 import { AppError } from '../../../domain/errors.ts'
 import { isSettled } from '../../../domain/fleet/item.ts'
-import type { FormulaRun } from '../../../domain/fleet/formula.ts'
+import { hasStep } from '../../../domain/fleet/formula.ts'
 import { unhookItem } from '../../items/change.ts'
 import type { Step } from '../step.ts'
 
@@ -13,8 +13,8 @@ export const settle: Step = async (context, { run, agent, item }) => ({
     if (now === undefined || (await store.fleetAgents.get(agent.id))?.itemId !== now.id) return
     await store.fleetAgents.update(agent.id, { itemId: undefined })
     if (isSettled(now.state)) return
-    const isDiscarded = has(run, 'validate-discard')
-    const waits = has(run, 'open-pr') || has(run, 'enqueue')
+    const isDiscarded = hasStep(run, 'validate-discard')
+    const waits = hasStep(run, 'open-pr') || hasStep(run, 'enqueue')
     const to = isDiscarded ? (run.close ? 'closed' : 'open') : waits ? 'in_review' : 'closed'
     const isUnhooked = await unhookItem(context, store, now, {
       to,
@@ -28,5 +28,3 @@ export const settle: Step = async (context, { run, agent, item }) => ({
     if (!isUnhooked) throw new AppError('busy', `item ${now.id} has just been changed`)
   },
 })
-
-const has = ({ steps }: FormulaRun, name: string): boolean => steps.some(({ step }) => step === name)
