@@ -7,6 +7,7 @@ import type { FleetContext } from '../../src/fleet/context.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
 import { isProvablyDead } from '../../src/fleet/end-session.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
+import { continueFormula } from '../../src/fleet/formulas/run-formula.ts'
 import { closeItem, parkByHand, reopenItem } from '../../src/fleet/items/close.ts'
 import { reconcilePools } from '../../src/fleet/reconcile-pools.ts'
 import { recoverFleet } from '../../src/fleet/recover.ts'
@@ -15,6 +16,7 @@ import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { retireWorker } from '../../src/fleet/sling/idle-workers.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { stopAgent } from '../../src/fleet/stop-agent.ts'
+import { identifySync } from '../../src/process/identity.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { assertHooksAgree, type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
@@ -126,6 +128,41 @@ describe('done', () => {
     expect(await done(finishing, agentCaller(agent))).toMatchObject({ outcome: 'done' })
     expect(await world.item(item)).toMatchObject({ state: 'closed' })
     await assertHooksAgree(world)
+  })
+
+  test('waits for a server that takes the formula once more, just before its session is ended', async () => {
+    await using world = await makeFleetWorld({ pools: [{ done: 'push' }] })
+    const { agent } = await atWork(world)
+    const { store, clock, host } = world.context
+    const { formulaRuns } = store
+    const server = identifySync(process.ppid) ?? expect.unreachable('it has a parent')
+    const holder = { host, process: server }
+    const byServer = other(world, { self: server })
+    const runId = async () => (await formulaRuns.runningOf(agent.id))?.id ?? expect.unreachable('nothing is running')
+    const takesAgain = once(async () => {
+      const id = await runId()
+      expect(await formulaRuns.claim(id, undefined, holder)).toBe(true)
+    })
+    let tries = 0
+    const claim: typeof formulaRuns.claim = async (id, ...change) => {
+      tries += 1
+      await takesAgain()
+      const isOurs = await formulaRuns.claim(id, ...change)
+      if (!isOurs) await formulaRuns.update(id, { holder: undefined }, clock())
+      return isOurs
+    }
+    const inSession: FleetContext = {
+      ...other(world, {
+        store: { ...store, formulaRuns: { ...formulaRuns, claim } },
+        ownEnvironment: { COPPICE_SPAWN: agent.spawn },
+      }),
+      wakeServer: async () => {
+        expect(await continueFormula(byServer, await runId())).toMatchObject({ outcome: 'waited-for' })
+        return true
+      },
+    }
+    expect(await done(inSession, agentCaller(agent))).toMatchObject({ outcome: 'handed-over' })
+    expect(tries).toBe(2)
   })
 })
 

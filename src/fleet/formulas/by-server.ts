@@ -29,8 +29,11 @@ export const finishByServer = async (
     const next = at === undefined ? undefined : run.steps[at]
     if (isHeld(context, run)) takenBy = performance.now() + TAKEN_WITHIN_MS
     else {
-      if (next?.step === 'leave' || performance.now() > takenBy) return continueFormula(context, runId, { signal })
-      if (next?.detail !== undefined) {
+      if (next?.step === 'leave' || performance.now() > takenBy) {
+        const outcome = await continueFormula(context, runId, { signal })
+        // If busy, the server has just taken the run again, only to find that `leave` is left.
+        if (outcome.outcome !== 'busy') return outcome
+      } else if (next?.detail !== undefined) {
         throw new AppError('program-failed', `the step \`${stepName(next.step)}\` failed: ${next.detail}`, {
           remedy: remedy`run ${coppice('done')} again: it continues where it stopped`,
         })
