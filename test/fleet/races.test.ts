@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import type { ProcessIdentity } from '../../src/domain/process-identity.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
 import { isProvablyDead } from '../../src/fleet/end-session.ts'
@@ -72,6 +73,12 @@ const once = (act: () => Promise<unknown>): (() => Promise<void>) => {
 const agentNamed = async ({ context: { store } }: FleetWorld, name: string): Promise<FleetAgent> =>
   (await store.fleetAgents.live({})).find((agent) => agent.name === name) ?? expect.unreachable(`${name} is gone`)
 
+const runningFormula = async ({ context: { store } }: FleetWorld, { id }: FleetAgent): Promise<string> =>
+  (await store.formulaRuns.runningOf(id))?.id ?? expect.unreachable('no formula is running')
+
+/** Another one than ours. */
+const livingProcess = (): ProcessIdentity => identifySync(process.ppid) ?? expect.unreachable('our parent is gone')
+
 const onlyWorktree = async ({ context: { store }, codebase }: FleetWorld): Promise<string> =>
   (await store.environments.live(codebase.id))[0]?.path ?? expect.unreachable('there are no worktrees')
 
@@ -135,11 +142,10 @@ describe('done', () => {
     const { agent } = await atWork(world)
     const { store, clock, host } = world.context
     const { formulaRuns } = store
-    const server = identifySync(process.ppid) ?? expect.unreachable('it has a parent')
+    const server = livingProcess()
     const holder = { host, process: server }
     const byServer = other(world, { self: server })
-    const runId = async () => (await formulaRuns.runningOf(agent.id))?.id ?? expect.unreachable('nothing is running')
-    const takesAgain = once(async () => formulaRuns.claim(await runId(), undefined, holder))
+    const takesAgain = once(async () => formulaRuns.claim(await runningFormula(world, agent), undefined, holder))
     const byServerOutcomes: unknown[] = []
     let tries = 0
     const claim: typeof formulaRuns.claim = async (id, ...change) => {
@@ -155,7 +161,7 @@ describe('done', () => {
         ownEnvironment: { COPPICE_SPAWN: agent.spawn },
       }),
       wakeServer: async () => {
-        byServerOutcomes.push(await continueFormula(byServer, await runId()))
+        byServerOutcomes.push(await continueFormula(byServer, await runningFormula(world, agent)))
         return true
       },
     }
