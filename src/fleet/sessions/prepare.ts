@@ -1,4 +1,4 @@
-import { closeSync } from 'node:fs'
+import { closeSync, fstatSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { deleteTreeSync } from '../../process/files/delete-tree.ts'
@@ -33,13 +33,20 @@ const LEFTOVERS = [
   answersDirectory,
 ] as const
 
-/** Creates the agent's directory, and deletes what an earlier session left there. */
-export const prepareDirectory = ({ home }: Pick<SessionsContext, 'home'>, name: string): string => {
+/** Creates the agent's directory, and deletes what an earlier session left there, except for its log. */
+export const prepareDirectory = ({ home, clock }: Pick<SessionsContext, 'home' | 'clock'>, name: string): string => {
   const directory = agentDirectory(home, name)
   makeDirectorySync(directory)
   makeDirectorySync(dirname(logFile(home, name)))
   // Created here because tmux would make it readable by everybody.
-  closeSync(openLogSync(logFile(home, name)))
+  const log = openLogSync(logFile(home, name))
+  try {
+    // The name may have been another agent's.
+    if (fstatSync(log).size > 0)
+      writeSync(log, `\n--- new session of ${name}, ${new Date(clock()).toISOString()} ---\n`)
+  } finally {
+    closeSync(log)
+  }
   // Whatever kind of file it is: an agent could put a directory here to block its next start.
   for (const leftover of LEFTOVERS) deleteTreeSync(leftover(directory))
   return directory
