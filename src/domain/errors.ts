@@ -25,6 +25,8 @@ export type ErrorCode =
   | 'codebase-in-use'
   | 'not-adoptable'
   | 'restore-failed'
+  /** Not possible in the current state. */
+  | 'refused'
   | 'busy'
   | 'cancelled'
   | 'timeout'

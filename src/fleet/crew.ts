@@ -6,9 +6,11 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
 import { type FleetAgent, mayHaveSession, toAgentName } from '../domain/fleet/agent.ts'
 import type { Notice } from '../domain/notice.ts'
+import type { BranchOutcome } from '../domain/removal/branch-note.ts'
 import type { GateAnswer } from '../domain/removal/gates.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 import { toWork } from '../domain/work.ts'
+import { branchOutcomeOf } from '../isolation/remove-outcome.ts'
 import type { LimitReport } from '../isolation/resolve/resolution.ts'
 import { resolveIsolation } from '../isolation/resolve/resolve.ts'
 import { providerOf } from '../isolation/provider-of.ts'
@@ -149,9 +151,12 @@ export const treesOf = async (
   return found.toSorted((a, b) => a.environment.createdAt - b.environment.createdAt)
 }
 
+/** `branch`: undefined if the worktree is only no longer tracked. */
+type RemovedTree = { readonly environment: IsolatedEnvironment; readonly branch: BranchOutcome | undefined }
+
 export type CrewRemoved = {
   readonly agent: FleetAgent
-  readonly removed: readonly IsolatedEnvironment[]
+  readonly removed: readonly RemovedTree[]
   /** If any worktree is kept, so is the member. */
   readonly kept: readonly { readonly environment: IsolatedEnvironment; readonly reasons: readonly GateAnswer[] }[]
 }
@@ -160,7 +165,7 @@ export type CrewRemoved = {
 export const removeCrew = async (context: FleetContext, name: string): Promise<CrewRemoved> => {
   const member = await memberNamed(context, name)
   if (member.itemId !== undefined) {
-    throw new AppError('busy', `${name} has item ${member.itemId}`, {
+    throw new AppError('refused', `${name} has item ${member.itemId}`, {
       remedy: remedy`close it first: ${coppice(`item close ${member.itemId}`)}`,
     })
   }
@@ -174,12 +179,12 @@ export const removeCrew = async (context: FleetContext, name: string): Promise<C
 export const removeTrees = async (context: FleetContext, agent: FleetAgent): Promise<CrewRemoved> => {
   const { isolation, environments } = context
   const { store, clock, failpoint } = isolation
-  const removed: IsolatedEnvironment[] = []
+  const removed: RemovedTree[] = []
   const kept: { environment: IsolatedEnvironment; reasons: readonly GateAnswer[] }[] = []
   for (const { environment } of (await treesOf(context, agent.name)).toReversed()) {
     const outcome = await (await environments()).destroy(environment, { trigger: 'fleet', askedBy: agent.id })
     if (outcome.outcome === 'refused') kept.push({ environment, reasons: outcome.reasons })
-    else removed.push(environment)
+    else removed.push({ environment, branch: branchOutcomeOf(outcome) })
     await failpoint('crew.tree-removed')
   }
   if (kept.length > 0) return { agent, removed, kept }

@@ -60,7 +60,7 @@ export const nudgeAgent = async (context: FleetContext, name: string, given: str
 /** Throws if its program has ended. */
 export const runningSession = ({ name, session, state }: FleetAgent): FleetSession => {
   if (session !== undefined && mayHaveSession(state) && liveness(session.root) !== 'dead') return session
-  throw new AppError('not-found', `${name} isn't running`, {
+  throw new AppError('refused', `${name} isn't running`, {
     remedy: remedy`start it again: ${coppice(`fleet up ${shellWord(name)}`)}`,
   })
 }

@@ -3,7 +3,7 @@ import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { RemoveTrigger } from '../domain/journal-data.ts'
 import type { Merged, StaleBase } from '../domain/merge-proof.ts'
 import type { Notice } from '../domain/notice.ts'
-import type { BranchNote, RemovalReason } from '../domain/removal/branch-note.ts'
+import type { BranchNote, BranchOutcome, RemovalReason } from '../domain/removal/branch-note.ts'
 import type { GateAnswer } from '../domain/removal/gates.ts'
 import type { LeftOut, RestorePoint } from '../domain/removal/restore-point.ts'
 import type { ProcessesInside } from '../process/inside/processes-inside.ts'
@@ -64,3 +64,7 @@ export type WouldRemove = {
   readonly leftOut: readonly LeftOut[]
 }
 export type RemoveOutcome = Removed | Released | Refused | WouldRemove
+
+/** What happened to the branch; undefined unless the worktree was removed. */
+export const branchOutcomeOf = (outcome: RemoveOutcome): BranchOutcome | undefined =>
+  outcome.outcome === 'removed' ? { deleted: outcome.branchDeleted, note: outcome.branchNote } : undefined

@@ -108,6 +108,7 @@ const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   'not-adoptable': 409,
   'restore-failed': 409,
   'illegal-transition': 409,
+  refused: 409,
   'isolation-blocked': 409,
   'remote-unreachable': 502,
   busy: 503,

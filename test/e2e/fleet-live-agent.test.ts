@@ -49,7 +49,8 @@ test('no way of removing takes the worktree of an agent that is at work', async 
     ['worktree cleanup stale', 0],
     ['cleanup', 0],
     ['doctor --fix', 0],
-    ['item close 1', 1],
+    ['item close 1', 3],
+    ['item reopen 1', 3],
     ['worktree create another', 3],
     ['codebase remove project', 3],
     ['fleet up', 0],
@@ -78,8 +79,11 @@ test('no way of removing takes the worktree of an agent that is at work', async 
   for (const words of ['fleet up', 'cleanup', 'doctor', 'item close 1']) await world.cli(repo.path, ...words.split(' '))
   renameSync(`${path}.away`, path)
   stays('gone for a moment')
-  expect(tried).toHaveLength(21)
+  expect(tried).toHaveLength(22)
   expect(await world.json(repo.path, 'item', 'show', '1')).toMatchObject({ state: 'hooked', agent: 'alder' })
   expect(await world.cli(repo.path, 'fleet', 'down')).toMatchObject({ code: 0 })
   expect(isAlive(session.pid)).toBe(false)
+  expect((await world.cli(repo.path, 'item', 'close', '1')).out).toContain('Closed item 1')
+  expect((await world.cli(repo.path, 'item', 'close', '1')).out).toBe('Item 1 is already closed: Fix login\n')
+  expect((await world.cli(repo.path, 'item', 'park', '1')).code).toBe(3)
 })

@@ -3,6 +3,8 @@ import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Codebase } from '../../src/domain/environment.ts'
 import { providerNames } from '../../src/domain/provider-name.ts'
+import { removedText } from '../../src/cli/commands/crew.ts'
+import { asProgram } from '../../src/commands/views/view.ts'
 import { addCrew, addCrewTree, removeCrew, treesOf } from '../../src/fleet/crew.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
@@ -77,7 +79,7 @@ describe.each(providerNames)('a crew member with environments of the kind %s', (
     })
     await expect.poll(() => world.printed('rust')).toContain('Your item is 1')
     expect(await sling(world.fleet, { item: next.id, crew: 'rust', by })).toMatchObject({ why: { kind: 'crew-busy' } })
-    await expect(removeCrew(world.fleet, 'rust')).rejects.toMatchObject({ code: 'busy' })
+    await expect(removeCrew(world.fleet, 'rust')).rejects.toMatchObject({ code: 'refused' })
     await world.order('rust', 'commit login')
     await expect.poll(() => existsSync(join(path, 'login.txt'))).toBe(true)
     await expect.poll(() => world.box.raw(path, 'log', '-1', '--format=%s')).toBe('login')
@@ -110,7 +112,10 @@ test('nothing but a person removes a worktree of the crew, and only if that is s
   expect((await fleetUp(world.fleet, { by })).started).toMatchObject([{ name: 'rust' }])
   expect(await isRunning(world)).toBe(true)
   world.box.raw(environment.path, 'clean', '-fdq')
-  expect(await removeCrew(world.fleet, 'rust')).toMatchObject({ removed: [{ id: environment.id }], kept: [] })
+  world.box.raw(environment.path, 'commit', '-q', '--allow-empty', '-m', 'mine')
+  const removed = await removeCrew(world.fleet, 'rust')
+  expect(removed).toMatchObject({ removed: [{ environment: { id: environment.id } }], kept: [] })
+  expect(removedText(removed, { ...asProgram, now: 0 })).toMatch(/\n {4}branch kept: cannot tell whether it is merged/)
   expect(await world.context.store.fleetAgents.byName(world.context.host, 'rust')).toBeUndefined()
   expect(existsSync(environment.path)).toBe(false)
 })

@@ -58,10 +58,10 @@ describe('from another host', () => {
   test('an item whose agent is here is not closed, not even while that is stopped', async () => {
     await using world = await makeFleetWorld()
     const { agent, environment, item } = await atWork(world)
-    const busy = { code: 'busy', message: `the agent of item ${item} is on another machine` }
-    await expect(closeItem(elsewhere(world), item, by)).rejects.toMatchObject(busy)
+    const elsewhereOnly = { code: 'refused', message: `the agent of item ${item} is on another machine` }
+    await expect(closeItem(elsewhere(world), item, by)).rejects.toMatchObject(elsewhereOnly)
     await fleetDown(world.fleet, { by, only: [agent.name], graceMs: 0 })
-    await expect(closeItem(elsewhere(world), item, by)).rejects.toMatchObject(busy)
+    await expect(closeItem(elsewhere(world), item, by)).rejects.toMatchObject(elsewhereOnly)
     expect(existsSync(environment.path)).toBe(true)
     await assertHooksAgree(world)
   })

@@ -8,6 +8,7 @@ import { changerOf } from '../../commands/fleet/scope.ts'
 import { agentJson, agentStateWord } from '../../commands/views/agents.ts'
 import { exitCodes } from '../../commands/views/failure.ts'
 import { placeJson } from '../../commands/views/items.ts'
+import { describeBranchOutcome } from '../../commands/views/merged.ts'
 import { limitJson, limitText } from '../../commands/views/limit.ts'
 import { describeReasons, reasonJson } from '../../commands/views/reasons.ts'
 import { code, lastCommand, printable, table, tilde, type View } from '../../commands/views/view.ts'
@@ -116,12 +117,15 @@ export const crewList = command<readonly Member[]>({
 const remove = async (call: Call): Promise<CrewRemoved> =>
   removeCrew(await (await call.open()).fleet(), call.words[0] ?? '')
 
-const removedText = ({ agent, removed, kept }: CrewRemoved, view: View): string =>
+export const removedText = ({ agent, removed, kept }: CrewRemoved, view: View): string =>
   [
     kept.length === 0
       ? `${view.paint('green', 'Removed')} ${agent.name} from the crew`
       : `${agent.name} stays in the crew, because not all worktrees can be removed:`,
-    ...removed.map(({ branch, path }) => `  removed ${code(branch, view)} (${tilde(path, view)})`),
+    ...removed.flatMap(({ environment, branch }) => [
+      `  removed ${code(environment.branch, view)} (${tilde(environment.path, view)})`,
+      ...(branch === undefined ? [] : [`    ${printable(describeBranchOutcome(branch))}`]),
+    ]),
     ...kept.map(
       ({ environment, reasons }) => `  kept ${code(environment.branch, view)}: ${printable(describeReasons(reasons))}`,
     ),
@@ -132,7 +136,10 @@ export const crewRemove = command<CrewRemoved>({
   toText: removedText,
   toJson: ({ agent, removed, kept }) => ({
     name: agent.name,
-    removed: removed.map(placeJson),
+    removed: removed.map(({ environment, branch }) => ({
+      ...placeJson(environment),
+      branchDeleted: branch?.deleted ?? false,
+    })),
     kept: kept.map(({ environment, reasons }) => ({ ...placeJson(environment), reasons: reasons.map(reasonJson) })),
   }),
   exitCode: ({ kept }) => (kept.length === 0 ? exitCodes.done : exitCodes.refused),

@@ -5,7 +5,8 @@ import { type Call, command, isSet, textOf } from '../command.ts'
 import { usage } from '../grammar/usage.ts'
 import { exitCodes } from '../views/failure.ts'
 import { explainDone, refusalLines, refusalObject } from '../views/fleet-refusals.ts'
-import type { View } from '../views/view.ts'
+import { resultNotes } from '../views/items.ts'
+import { printable, type View } from '../views/view.ts'
 
 const run = async (call: Call): Promise<Done> => {
   const [mode, close] = [textOf(call.values, 'mode'), isSet(call.values, 'close')]
@@ -38,14 +39,11 @@ const toText = (result: Done, view: View): string => {
       return 'Another `coppice done` of this agent is running.'
     case 'done':
     case 'handed-over': {
-      const { formula, branch, sha, pullRequest, steps } = result.run
-      const skipped = steps.flatMap(({ step, state, detail }) =>
-        state === 'skipped' ? [`  skipped ${stepName(step)}: ${detail ?? ''}`] : [],
-      )
+      const { formula, branch, sha, pullRequest } = result.run
       return [
         `${view.paint('green', 'Done')} (${formula}): ${branch}${sha === undefined ? '' : ` at ${sha.slice(0, 7)}`}`,
         ...(pullRequest === undefined ? [] : [`  ${pullRequest}`]),
-        ...skipped,
+        ...resultNotes(result.run).map((note) => `  ${printable(note)}`),
         ...(result.outcome === 'handed-over' ? ['This session ends now.'] : []),
       ].join('\n')
     }

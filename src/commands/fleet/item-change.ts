@@ -4,7 +4,8 @@ import { type Closed, closeItem, parkByHand, reopenItem } from '../../fleet/item
 import { type ItemDetails, itemDetails } from '../../fleet/items/details.ts'
 import { type Call, command, listOf, textOf } from '../command.ts'
 import { usage } from '../grammar/usage.ts'
-import { itemJson } from '../views/items.ts'
+import { itemJson, stateWord } from '../views/items.ts'
+import { describeBranchOutcome } from '../views/merged.ts'
 import { describeReasons, reasonJson } from '../views/reasons.ts'
 import { code, printable, type View } from '../views/view.ts'
 import { afterOf, changerOf, itemOf, priorityOf } from './scope.ts'
@@ -71,14 +72,19 @@ const close = async (call: Call): Promise<ClosedItem> => {
   return { ...closed, seen: await detailsOf(call, closed.item) }
 }
 
-const closedText = ({ seen, worktree }: ClosedItem, view: View): string => {
-  const headline = said('Closed')(seen, view)
+export const closedText = ({ seen, already, worktree }: ClosedItem, view: View): string => {
+  const { id, title, state } = seen.item
+  const headline = already
+    ? `Item ${id} is already ${stateWord(state)}: ${printable(title)}`
+    : said('Closed')(seen, view)
   if (worktree === undefined) return headline
-  const { environment, kept } = worktree
-  const branch = code(environment.branch, view)
-  return kept.length === 0
-    ? `${headline}\n  removed worktree ${branch}`
-    : `${headline}\n  kept worktree ${branch}: ${printable(describeReasons(kept))}`
+  const { environment, kept, branch } = worktree
+  const name = code(environment.branch, view)
+  return [
+    headline,
+    kept.length === 0 ? `  removed worktree ${name}` : `  kept worktree ${name}: ${printable(describeReasons(kept))}`,
+    ...(branch === undefined ? [] : [`  ${printable(describeBranchOutcome(branch))}`]),
+  ].join('\n')
 }
 
 export const itemClose = command<ClosedItem>({
@@ -87,6 +93,12 @@ export const itemClose = command<ClosedItem>({
   toJson: ({ seen, worktree }) => ({
     ...itemJson(seen),
     worktree:
-      worktree === undefined ? null : { removed: worktree.kept.length === 0, reasons: worktree.kept.map(reasonJson) },
+      worktree === undefined
+        ? null
+        : {
+            removed: worktree.kept.length === 0,
+            reasons: worktree.kept.map(reasonJson),
+            branchDeleted: worktree.branch?.deleted ?? false,
+          },
   }),
 })

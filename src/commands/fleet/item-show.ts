@@ -2,7 +2,15 @@ import type { FormulaRun } from '../../domain/fleet/formula.ts'
 import { type ItemHistoryEntry, sourceLabel } from '../../domain/fleet/item.ts'
 import { type ItemDetails, itemDetails } from '../../fleet/items/details.ts'
 import { type Call, command } from '../command.ts'
-import { describeChange, describeParkReason, historyJson, itemJson, stateWord } from '../views/items.ts'
+import {
+  describeChange,
+  describeParkReason,
+  historyJson,
+  itemJson,
+  resultJson,
+  resultNotes,
+  stateWord,
+} from '../views/items.ts'
 import { ago, facts, printable, tilde, type View } from '../views/view.ts'
 import { itemOf } from './scope.ts'
 
@@ -10,7 +18,7 @@ type Shown = {
   readonly seen: ItemDetails
   readonly history: readonly ItemHistoryEntry[]
   /** What its last agent has finished it with. */
-  readonly result: Pick<FormulaRun, 'branch' | 'sha'> | undefined
+  readonly result: Pick<FormulaRun, 'branch' | 'sha' | 'steps'> | undefined
 }
 
 const run = async (call: Call): Promise<Shown> => {
@@ -41,7 +49,7 @@ const toText = (
     ['agent', agent && `${agent.name} (${agent.state})`],
     ['branch', environment?.branch],
     ['worktree', environment && view.chat !== true ? tilde(environment.path, view) : undefined],
-    ['result', result && `${result.branch} at ${result.sha?.slice(0, 7)}`],
+    ['result', result && [`${result.branch} at ${result.sha?.slice(0, 7)}`, ...resultNotes(result)].join('; ')],
     ['pull request', pullRequest],
     ['source', item.source && sourceLabel(item.source)],
     ['added by', item.createdBy],
@@ -66,7 +74,7 @@ export const itemShow = command<Shown>({
   toText,
   toJson: ({ seen, history, result }) => ({
     ...itemJson(seen),
-    result: result === undefined ? null : { branch: result.branch, sha: result.sha },
+    result: result === undefined ? null : resultJson(result),
     history: history.map(historyJson),
   }),
 })

@@ -18,10 +18,11 @@ export type FailureJson = {
 
 export const exitCodes = { done: 0, failed: 1, usage: 2, refused: 3, interrupted: 130 } as const
 
-/** Codes other than "failed". An invalid name is wrong usage; anything blocked for safety is a refusal. */
+/** Codes other than "failed". An invalid name is wrong usage; whatever isn't safe, or not in this state, is refused. */
 const special: Partial<Record<ErrorCode, number>> = {
   usage: exitCodes.usage,
   'name-invalid': exitCodes.usage,
+  refused: exitCodes.refused,
   'codebase-in-use': exitCodes.refused,
   'isolation-blocked': exitCodes.refused,
   'path-outside-root': exitCodes.refused,

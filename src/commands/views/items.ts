@@ -8,9 +8,11 @@ import type {
   SourceKind,
   UnhookReason,
 } from '../../domain/fleet/item.ts'
+import type { FormulaRun } from '../../domain/fleet/formula.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { counted } from '../../domain/text/words.ts'
 import type { ItemDetails } from '../../fleet/items/details.ts'
+import { describeBranchOutcome } from './merged.ts'
 import type { Cell, Style } from './view.ts'
 
 /** As documented for programs: times are milliseconds since 1970. */
@@ -132,3 +134,16 @@ export const describeParkReason = (reason: ParkReason): string => {
       return `it waits for ${listedIds(reason.ids)} in ${sourceName(reason.source)}`
   }
 }
+
+/** What a finished formula didn't push, and left behind: "not pushed: …", "branch kept: 2 commits not on main". */
+export const resultNotes = ({ steps }: Pick<FormulaRun, 'steps'>): readonly string[] =>
+  steps.flatMap(({ step, state, detail, branch }) => [
+    ...(step === 'push' && state === 'skipped' ? [`not pushed: ${detail ?? ''}`] : []),
+    ...(branch === undefined ? [] : [describeBranchOutcome(branch)]),
+  ])
+
+export const resultJson = ({ branch, sha, steps }: Pick<FormulaRun, 'branch' | 'sha' | 'steps'>) => ({
+  branch,
+  sha,
+  pushed: steps.some(({ step, state }) => step === 'push' && state === 'done'),
+})

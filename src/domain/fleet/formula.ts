@@ -1,5 +1,6 @@
 import type { ProcessIdentity } from '../process-identity.ts'
 import type { Sha } from '../names.ts'
+import type { BranchOutcome } from '../removal/branch-note.ts'
 import type { DoneRefusal } from './done-refusal.ts'
 
 /** The steps that a formula can be made of. A repository's formula may also have `run: <command>`. */
@@ -41,6 +42,8 @@ export type StepRecord = {
   readonly at?: number
   /** Why it was skipped or failed. */
   readonly detail?: string
+  /** What happened to the branch of the worktree that it removed. */
+  readonly branch?: BranchOutcome
   /** What the agent has to do first, if the step refused. */
   readonly why?: readonly DoneRefusal[]
 }

@@ -142,8 +142,9 @@ const executeAll = async (
     await store.transaction(async (inside) => {
       const now = clock()
       await result.record?.(inside)
-      const { state, detail } = result
-      const steps = withStep(run, at, { step: record.step, state, at: now, ...(detail !== undefined && { detail }) })
+      const { state, detail, branch } = result
+      const more = { ...(detail !== undefined && { detail }), ...(branch !== undefined && { branch }) }
+      const steps = withStep(run, at, { step: record.step, state, at: now, ...more })
       await inside.formulaRuns.update(run.id, { ...result.patch, steps }, now)
     })
     await failpoint(`formula.${name}.done`)

@@ -3,6 +3,7 @@ import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { DoneRefusal } from '../../domain/fleet/done-refusal.ts'
 import type { FormulaRun } from '../../domain/fleet/formula.ts'
 import type { Item } from '../../domain/fleet/item.ts'
+import type { BranchOutcome } from '../../domain/removal/branch-note.ts'
 import type { Store } from '../../store/store.ts'
 import type { FormulaRunPatch } from '../../store/fleet/store.ts'
 import type { FleetContext } from '../context.ts'
@@ -22,6 +23,7 @@ export type StepResult =
   | {
       readonly state: 'done' | 'skipped'
       readonly detail?: string
+      readonly branch?: BranchOutcome
       /** Values that later steps or the answer need. */
       readonly patch?: FormulaRunPatch
       /** Runs in the transaction that marks the step as done, so its changes happen exactly once. */

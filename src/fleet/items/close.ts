@@ -3,8 +3,10 @@ import { AppError, toAppError } from '../../domain/errors.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { type FleetAgent, mayHaveSession } from '../../domain/fleet/agent.ts'
 import { isSettled, type Item, type ParkReason } from '../../domain/fleet/item.ts'
+import type { BranchOutcome } from '../../domain/removal/branch-note.ts'
 import type { GateAnswer } from '../../domain/removal/gates.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
+import { branchOutcomeOf } from '../../isolation/remove-outcome.ts'
 import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
 import { deleteAgentFiles, isProvablyDead } from '../end-session.ts'
@@ -13,8 +15,17 @@ import { parkItem, unhookItem } from './change.ts'
 
 export type Closed = {
   readonly item: Item
-  /** The item's worktree, and why it was kept. Without reasons, it was removed. */
-  readonly worktree: { readonly environment: IsolatedEnvironment; readonly kept: readonly GateAnswer[] } | undefined
+  /** It was finished before; nothing was changed. */
+  readonly already: boolean
+  readonly worktree: ClosedWorktree | undefined
+}
+
+/** The item's worktree, and why it was kept. Without reasons, it was removed, or is no longer tracked. */
+export type ClosedWorktree = {
+  readonly environment: IsolatedEnvironment
+  readonly kept: readonly GateAnswer[]
+  /** Undefined unless it was removed. */
+  readonly branch: BranchOutcome | undefined
 }
 
 /**
@@ -24,7 +35,7 @@ export type Closed = {
 export const closeItem = async (context: FleetContext, id: number, by: string): Promise<Closed> => {
   const { store, host } = context.isolation
   const item = await itemNumbered(store, id)
-  if (isSettled(item.state)) return { item, worktree: undefined }
+  if (isSettled(item.state)) return { item, already: true, worktree: undefined }
   const [agent] = await store.fleetAgents.ofItems([id])
   if (agent !== undefined) await assertNotRunning(context, agent, item)
   const isClosed = await store.transaction(async (inside) => {
@@ -41,7 +52,8 @@ export const closeItem = async (context: FleetContext, id: number, by: string): 
     return true
   })
   if (isClosed && agent?.kind === 'worker') deleteAgentFiles(context, agent.name)
-  return { item: await itemNumbered(store, id), worktree: await removeWorktree(context, item) }
+  const worktree = await removeWorktree(context, item)
+  return { item: await itemNumbered(store, id), already: !isClosed, worktree }
 }
 
 /** False if it has changed since it was read. */
@@ -74,10 +86,10 @@ const releaseAgent = async (store: Store, { id, kind, state, name }: FleetAgent,
 
 const assertNotRunning = async (context: FleetContext, agent: FleetAgent, { id }: Item): Promise<void> => {
   if (agent.host !== context.isolation.host) {
-    throw new AppError('busy', `the agent of item ${id} is on another machine`, { remedy: 'close the item there' })
+    throw new AppError('refused', `the agent of item ${id} is on another machine`, { remedy: 'close the item there' })
   }
   if (!mayHaveSession(agent.state) && (await isProvablyDead(context, agent))) return
-  throw new AppError('busy', `${agent.name} is working on item ${id}`, {
+  throw new AppError('refused', `${agent.name} is working on item ${id}`, {
     remedy: remedy`stop it first: ${coppice(`fleet down ${shellWord(agent.name)}`)}`,
   })
 }
@@ -90,10 +102,15 @@ const removeWorktree = async (
   if (environment === undefined || environment.status !== 'active') return undefined
   try {
     const outcome = await (await environments()).destroy(environment, { trigger: 'fleet' })
-    return { environment, kept: outcome.outcome === 'refused' ? outcome.reasons : [] }
+    const kept = outcome.outcome === 'refused' ? outcome.reasons : []
+    return { environment, kept, branch: branchOutcomeOf(outcome) }
   } catch (error) {
     const why = toAppError(error).message
-    return { environment, kept: [{ gate: 'ours', answer: 'cannot-tell', fact: { kind: 'unknown', why } }] }
+    return {
+      environment,
+      kept: [{ gate: 'ours', answer: 'cannot-tell', fact: { kind: 'unknown', why } }],
+      branch: undefined,
+    }
   }
 }
 
@@ -108,12 +125,12 @@ export const parkByHand = (
     const reason: ParkReason = { kind: 'asked', note: note?.slice(0, 2_000) }
     // With a question of its own, it would look as if that had been asked.
     if (item.state === 'parked' && note !== undefined) {
-      throw new AppError('usage', `item ${itemId} is parked already`, {
+      throw new AppError('refused', `item ${itemId} is parked already`, {
         remedy: remedy`see why: ${coppice(`item show ${itemId}`)}`,
       })
     }
     if (!(await parkItem(context, inside, item, { reason, by }))) {
-      throw new AppError('usage', `item ${itemId} is ${inWords(item.state)}, so it can't be parked`, {
+      throw new AppError('refused', `item ${itemId} is ${inWords(item.state)}, so it can't be parked`, {
         remedy: addAnother,
       })
     }
@@ -131,14 +148,18 @@ export const reopenItem = (context: FleetContext, itemId: number, by: string): P
     const item = await itemNumbered(inside, itemId)
     const [agent] = await inside.fleetAgents.ofItems([itemId])
     if (item.state === 'parked' && agent !== undefined) {
-      throw new AppError('usage', `item ${itemId} has an agent, ${agent.name}`, {
+      throw new AppError('refused', `item ${itemId} has an agent, ${agent.name}`, {
         remedy: remedy`let it continue: ${coppice(`sling ${itemId}`)}`,
       })
     }
     if (item.state !== 'parked') {
-      throw new AppError('usage', `only a parked item can be reopened, and item ${itemId} is ${inWords(item.state)}`, {
-        remedy: isSettled(item.state) ? addAnother : remedy`see its history: ${coppice(`item show ${itemId}`)}`,
-      })
+      throw new AppError(
+        'refused',
+        `only a parked item can be reopened, and item ${itemId} is ${inWords(item.state)}`,
+        {
+          remedy: isSettled(item.state) ? addAnother : remedy`see its history: ${coppice(`item show ${itemId}`)}`,
+        },
+      )
     }
     const change = { kind: 'state', from: 'parked', to: 'open' } as const
     if (!(await inside.items.move(itemId, { from: 'parked', to: 'open', change, by, at: clock() }))) {

@@ -1,6 +1,7 @@
 import { AppError, toAppError } from '../../../domain/errors.ts'
-import { type FormulaRun, hasStep } from '../../../domain/fleet/formula.ts'
+import { type FormulaRun, hasStep, type StepRecord } from '../../../domain/fleet/formula.ts'
 import { identityWord } from '../../../domain/process-identity.ts'
+import { branchOutcomeOf } from '../../../isolation/remove-outcome.ts'
 import { writeAgentFile } from '../../agent-file.ts'
 import { isInside } from '../../caller.ts'
 import { endSession, deleteAgentFiles } from '../../end-session.ts'
@@ -31,12 +32,13 @@ export const leave: Step = async (context, subject) => {
   }
   await isolation.failpoint('leave.session')
   await recordReview(context, subject)
-  const detail = await removeEnvironment(context, subject)
+  const { detail, branch } = await removeEnvironment(context, subject)
   await isolation.failpoint('leave.environment')
   deleteAgentFiles(context, agent.name)
   return {
     state: 'done',
     ...(detail !== undefined && { detail }),
+    ...(branch !== undefined && { branch }),
     record: async (store) => {
       // `fleet down` may have recorded meanwhile that its session is gone.
       const now = await store.fleetAgents.get(agent.id)
@@ -56,23 +58,24 @@ const recordReview = async (
   writeAgentFile(await treeOf(isolation, codebase, environment), agent, item)
 }
 
-/** Returns why the environment wasn't removed, if it should have been. */
+/** Returns why the environment wasn't removed, if it should have been, or else what happened to its branch. */
 const removeEnvironment = async (
   { isolation, environments }: FleetContext,
   { run, environment }: StepSubject,
-): Promise<string | undefined> => {
-  if (environment === undefined || waits(run)) return undefined
+): Promise<Pick<StepRecord, 'detail' | 'branch'>> => {
+  if (environment === undefined || waits(run)) return {}
   const isDiscarded = hasStep(run, 'validate-discard')
   try {
     const outcome = await (await environments()).destroy(environment, { trigger: 'fleet', force: isDiscarded })
-    if (outcome.outcome !== 'refused') return undefined
+    const branch = branchOutcomeOf(outcome)
+    if (outcome.outcome !== 'refused') return branch === undefined ? {} : { branch }
     isolation.log.info("an agent's worktree was kept", { branch: environment.branch })
-    return `kept the worktree: ${outcome.reasons.map(({ fact }) => fact?.kind ?? 'unknown').join(', ')}`
+    return { detail: `kept the worktree: ${outcome.reasons.map(({ fact }) => fact?.kind ?? 'unknown').join(', ')}` }
   } catch (error) {
     // Not an error: the work is done, and cleanup retries the removal.
     const { message } = toAppError(error)
     isolation.log.warn("an agent's worktree could not be removed", { branch: environment.branch, error: message })
-    return `kept the worktree: ${message}`
+    return { detail: `kept the worktree: ${message}` }
   }
 }
 
