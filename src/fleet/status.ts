@@ -1,7 +1,9 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import type { DoneRefusal } from '../domain/fleet/done-refusal.ts'
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
 import { isParkedElsewhere, type Item, type ParkReason } from '../domain/fleet/item.ts'
 import type { CodebaseId } from '../domain/names.ts'
+import { checksDigest } from '../isolation/codebases/formulas.ts'
 import type { FleetControl, ItemCounts } from '../store/fleet/store.ts'
 import type { FleetContext } from './context.ts'
 import { isHeld } from './formulas/run-formula.ts'
@@ -34,8 +36,12 @@ export type NeedsYou =
       readonly kind: 'parked'
       readonly item: Item
       readonly agent: string | undefined
+      /** Whether its agent has a session. */
+      readonly running: boolean
       readonly reason: ParkReason | undefined
     }
+  /** `coppice done` was refused, and only a person can change why. */
+  | { readonly kind: 'refused'; readonly item: number; readonly agent: string; readonly why: DoneRefusal }
   /** Its session has ended and wasn't restarted. */
   | { readonly kind: 'no-session'; readonly item: number | undefined; readonly agent: string }
   | { readonly kind: 'stuck'; readonly item: number | undefined; readonly agent: string; readonly since: number }
@@ -67,6 +73,8 @@ export const fleetStatus = async (
   const needs: NeedsYou[] = []
   for (const agent of agents) {
     if (!(await isLeaving(context, agent))) needs.push(...agentNeeds(agent, running, control, parked))
+    const why = await whyRefused(store, agent)
+    if (why !== undefined) needs.push(why)
   }
   return {
     control,
@@ -83,12 +91,11 @@ export const fleetStatus = async (
       ...(control.state === 'paused' ? [{ kind: 'paused', why: control.why } as const] : []),
       ...parked
         .filter((item) => !isParkedElsewhere(item))
-        .map((item): NeedsYou => ({
-          kind: 'parked',
-          item,
-          agent: all.find(({ itemId }) => itemId === item.id)?.name,
-          reason: item.parked,
-        })),
+        .map((item): NeedsYou => {
+          const agent = all.find(({ itemId }) => itemId === item.id)
+          const isRunning = agent !== undefined && mayHaveSession(agent.state) && running.has(agent.name)
+          return { kind: 'parked', item, agent: agent?.name, running: isRunning, reason: item.parked }
+        }),
       ...needs,
     ],
   }
@@ -118,6 +125,32 @@ const agentNeeds = (
   const hasEnded = mayHaveSession(state) && session !== undefined && !running.has(name)
   const isAsleep = fleet === 'up' && (state === 'stopped' || state === 'crashed')
   return hasEnded || isAsleep ? [{ kind: 'no-session', item: itemId, agent: name }] : []
+}
+
+/** Why its last `coppice done` was refused, if a person has to do something about it and hasn't yet. */
+const whyRefused = async (
+  store: FleetContext['isolation']['store'],
+  { id, name, itemId, codebaseId }: FleetAgent,
+): Promise<Extract<NeedsYou, { kind: 'refused' }> | undefined> => {
+  const run = itemId === undefined ? undefined : await store.formulaRuns.latestOfItem(itemId)
+  if (itemId === undefined || run?.state !== 'refused' || run.agentId !== id) return undefined
+  const codebase = await store.codebases.get(codebaseId)
+  const why = run.steps.flatMap((step) => step.why ?? []).find((one) => codebase && needsPerson(one, codebase))
+  return why && { kind: 'refused', item: itemId, agent: name, why }
+}
+
+const needsPerson = (why: DoneRefusal, { trustedChecks, remote, remoteUrl }: Codebase): boolean => {
+  if (why.kind === 'not-approved') return trustedChecks !== checksDigest(why.commands)
+  if (why.kind !== 'not-published') return false
+  switch (why.why.kind) {
+    case 'remote-unconfirmed':
+    case 'remote-ambiguous':
+      return remote === undefined
+    case 'remote-changed':
+      return remoteUrl !== why.why.to
+    default:
+      return false
+  }
 }
 
 const agentDetails = async (

@@ -3,6 +3,11 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { SessionKind } from '../../src/domain/fleet/agent.ts'
+import { needRemedies } from '../../src/commands/views/agents.ts'
+import { closedText } from '../../src/commands/fleet/item-change.ts'
+import { asProgram } from '../../src/commands/views/view.ts'
+import { itemDetails } from '../../src/fleet/items/details.ts'
+import { closeItem, parkByHand } from '../../src/fleet/items/close.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
 import { agentDirectory, logFile } from '../../src/fleet/sessions/paths.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
@@ -69,9 +74,36 @@ test.each(['tmux', 'process'] as const)('in %s, one whose program has ended is n
     .poll(async () => (await fleetStatus(world.fleet)).needsYou)
     .toEqual([{ kind: 'no-session', item: id, agent: 'alder' }])
   await expect(nudgeAgent(world.fleet, 'alder', 'hello')).rejects.toMatchObject({
+    code: 'refused',
     message: "alder isn't running",
     remedy: expect.arrayContaining([{ of: 'coppice', command: 'fleet up alder' }]),
   })
+})
+
+test('a question is answered by a message if its agent runs, and after a start if it does not', async () => {
+  await using world = await makeFleetWorld()
+  const { id } = await world.addItem('Fix login')
+  await sling(world.fleet, { item: id, by })
+  await parkByHand(world.fleet, id, { note: 'Which API?', by })
+  const commands = async (): Promise<readonly string[]> =>
+    (await fleetStatus(world.fleet)).needsYou
+      .flatMap((need) => needRemedies(need).flat())
+      .flatMap((part) => (typeof part === 'object' ? [part.command] : []))
+  expect(await commands()).toEqual(['nudge alder <text>', `sling ${id}`])
+  await fleetDown(world.fleet, { by, only: ['alder'], graceMs: 0 })
+  expect(await commands()).toEqual([`sling ${id}`, 'nudge alder <text>'])
+  expect(await sling(world.fleet, { item: id, by })).toMatchObject({ outcome: 'started' })
+  await nudgeAgent(world.fleet, 'alder', 'the new one')
+  // Closed by hand, its worktree goes, and its commits stay.
+  const { path } = (await fleetStatus(world.fleet)).agents[0]?.environment ?? expect.unreachable('it has no worktree')
+  writeFileSync(join(path, 'login.txt'), 'half\n')
+  world.box.raw(path, 'add', 'login.txt')
+  world.box.raw(path, 'commit', '-qm', 'half')
+  await fleetDown(world.fleet, { by, only: ['alder'], graceMs: 0 })
+  const closed = await closeItem(world.fleet, id, by)
+  const [seen] = await itemDetails(world.fleet, [closed.item])
+  const text = seen && closedText({ ...closed, seen }, { ...asProgram, now: 0 })
+  expect(text).toMatch(/^Closed item 1: .*\n {2}removed worktree .*\n {2}branch kept: 1 commit not on main$/)
 })
 
 test('a session that `done` ends needs nobody, unless whoever was to end it is dead', async () => {

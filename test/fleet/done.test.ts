@@ -2,15 +2,21 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { toAppError } from '../../src/domain/errors.ts'
 import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import { stepName } from '../../src/domain/fleet/formula.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import { describeNeed, needRemedies } from '../../src/commands/views/agents.ts'
+import { resultJson, resultNotes } from '../../src/commands/views/items.ts'
 import { explainDone } from '../../src/commands/views/fleet-refusals.ts'
 import { finishFormulas } from '../../src/fleet/formulas/abandoned.ts'
 import { done, type DoneRequest } from '../../src/fleet/formulas/done.ts'
 import { readAgentFile } from '../../src/fleet/agent-file.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
+import { fleetStatus } from '../../src/fleet/status.ts'
 import { treeOf } from '../../src/fleet/tree.ts'
+import { mayRunChecks } from '../../src/isolation/codebases/formulas.ts'
+import { addCodebase, resolveCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { launchingWith } from '../helpers/launching.ts'
@@ -66,6 +72,7 @@ describe('done', () => {
     const result = await finish(world, work)
     expect(result).toMatchObject({ outcome: 'done', run: { formula: 'push', branch: work.environment.branch } })
     expect(steps(result).every((line) => line.endsWith(' done'))).toBe(true)
+    expect('run' in result && resultNotes(result.run)).toEqual(['branch kept: 1 commit not on main'])
     const there = world.box.raw(world.box.path('origin.git'), 'rev-parse', `refs/heads/${work.environment.branch}`)
     expect('run' in result && result.run.sha).toBe(there)
     expect(await world.item(work.item)).toMatchObject({ state: 'closed', environmentId: undefined })
@@ -81,9 +88,46 @@ describe('done', () => {
     const work = await atWork(world)
     const result = await finish(world, work)
     expect(steps(result)).toContain('push skipped')
+    const { run } = 'run' in result ? result : expect.unreachable('it has no run')
+    expect(resultNotes(run)).toEqual(['not pushed: the repository has no remote', 'branch kept: 1 commit not on main'])
+    expect(resultJson(run)).toMatchObject({ branch: work.environment.branch, pushed: false })
     expect(await world.item(work.item)).toMatchObject({ state: 'closed' })
+    expect(world.told.map(({ kind }) => kind)).toEqual(['started', 'not-pushed', 'closed'])
     expect(world.repo.git('log', '-1', '--format=%s', work.environment.branch)).toBe('Fix the login')
     await isGone(world, work)
+  })
+
+  test('a remote that was added meanwhile gets nothing until a person has confirmed it', async () => {
+    await using world = await makeFleetWorld({})
+    const work = await atWork(world)
+    const { path, branch } = work.environment
+    const origin = world.box.bare('origin.git').path
+    const why = async (): Promise<unknown> => {
+      const result = await finish(world, work)
+      expect(result).toMatchObject({ outcome: 'refused', step: 'push', why: [{ kind: 'not-published' }] })
+      expect(await world.item(work.item)).toMatchObject({ state: 'hooked' })
+      return 'why' in result && Array.isArray(result.why) && result.why[0]?.why
+    }
+    const needs = async (): Promise<readonly (readonly [string, readonly unknown[]])[]> =>
+      (await fleetStatus(world.fleet)).needsYou.map((need) => [describeNeed(need), needRemedies(need).flat()])
+    world.box.raw(path, 'remote', 'add', 'one', origin)
+    world.box.raw(path, 'remote', 'add', 'two', origin)
+    expect(await why()).toEqual({ kind: 'remote-ambiguous', remotes: ['one', 'two'] })
+    expect(await needs()).toEqual([[expect.stringContaining('one, two'), expect.anything()]])
+    world.box.raw(path, 'remote', 'rename', 'two', 'origin')
+    const repository = world.repo.path
+    expect(await why()).toEqual({ kind: 'remote-unconfirmed', remote: 'origin', url: origin, repository })
+    const confirm = { of: 'coppice', command: `codebase add ${repository}` }
+    expect(await needs()).toEqual([[expect.stringContaining('origin'), expect.arrayContaining([confirm])]])
+    // The agent's own commands confirm nothing.
+    const asAgent = { ...world.context, ownEnvironment: { COPPICE_RUN: 'agent.a' } }
+    expect(await resolveCodebase(asAgent, { cwd: path })).toMatchObject({ remote: undefined })
+    expect(await why()).toMatchObject({ kind: 'remote-unconfirmed' })
+    expect(world.box.raw(origin, 'for-each-ref')).toBe('')
+    await addCodebase(world.context, repository, '/')
+    expect(await needs()).toEqual([])
+    expect(await finish(world, work)).toMatchObject({ outcome: 'done' })
+    expect(world.box.raw(origin, 'log', '-1', '--format=%s', branch)).toBe('Fix the login')
   })
 
   test('land: the branch is queued, and the worktree stays until it has landed', async () => {
@@ -242,10 +286,16 @@ describe("a repository's formula", () => {
       outcome: 'refused',
       why: [{ kind: 'not-approved', commands: [command] }],
     })
+    const needs = async (): Promise<unknown> =>
+      (await fleetStatus(world.fleet)).needsYou.map((need) => [need.kind, needRemedies(need).flat()])
+    const approve = { of: 'coppice', command: `codebase trust ${world.codebase.name}` }
+    expect(await needs()).toEqual([['refused', expect.arrayContaining([approve])]])
     const approving: FleetWorld = {
       ...world,
       fleet: { ...world.fleet, isolation: { ...world.context, approve: async () => true } },
     }
+    await mayRunChecks(approving.fleet.isolation, world.codebase, [command])
+    expect(await needs()).toEqual([])
     expect(await finish(approving, work)).toMatchObject({ outcome: 'done', run: { formula: 'release' } })
     await isGone(world, work)
   })
@@ -276,7 +326,9 @@ describe("a repository's formula", () => {
   ])('%s is an error that says what is wrong', async (text, message) => {
     await using world = await makeFleetWorld(withFormula(text))
     const work = await atWork(world)
-    await expect(finish(world, work)).rejects.toThrow(message)
+    const error = await finish(world, work).catch((thrown: unknown) => toAppError(thrown))
+    expect(error).toMatchObject({ message: expect.stringMatching(message) })
+    expect('remedy' in error ? String(error.remedy) : '').not.toContain('validate-discard')
     expect(await world.item(work.item)).toMatchObject({ state: 'hooked' })
   })
 

@@ -258,8 +258,12 @@ describe('is not pushed, and the answer says why:', () => {
 
   test('in a repository without a remote', async () => {
     await using world = await makeWorld()
-    expect(await said(world, await issue(world, 1))).toBe(
-      "The repository has no remote, so there's nowhere to push to.",
+    const environment = await issue(world, 1)
+    expect(await said(world, environment)).toBe("The repository has no remote, so there's nowhere to push to.")
+    // Added by whoever works there, perhaps.
+    inside(world, environment).git('remote', 'add', 'origin', '/elsewhere.git')
+    expect(await said(world, environment)).toMatch(
+      /^issue-1 wasn't pushed: the remote origin \(\/elsewhere\.git\) was added .*\nA person has to confirm it, .*: coppice codebase add /,
     )
   })
 

@@ -1,3 +1,4 @@
+import type { NotPublished } from '../../domain/forge/publishing.ts'
 import { type Publication, publish } from '../../isolation/publish/publish.ts'
 import { type Call, command, isSet, textOf } from '../command.ts'
 import { usage } from '../grammar/usage.ts'
@@ -20,13 +21,19 @@ const run = async (call: Call): Promise<PrResult> => {
   return { publication, codebase: codebase.name }
 }
 
+const refusedKinds: ReadonlySet<NotPublished['kind']> = new Set([
+  'untrusted',
+  'is-base',
+  'remote-changed',
+  'remote-unconfirmed',
+  'remote-ambiguous',
+])
+
 /** A pull request that can't be opened is a failure, though the branch is pushed; without a code host, a push is all. */
 const exitCodeOf = ({ publication }: PrResult): number => {
   if (publication.outcome === 'not-published') {
     const { kind } = publication.why
-    return kind === 'untrusted' || kind === 'is-base' || kind === 'remote-changed'
-      ? exitCodes.refused
-      : exitCodes.failed
+    return refusedKinds.has(kind) ? exitCodes.refused : exitCodes.failed
   }
   const { outcome } = publication.opened
   return outcome === 'refused' || outcome === 'unreachable' ? exitCodes.failed : exitCodes.done

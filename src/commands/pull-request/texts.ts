@@ -70,7 +70,7 @@ type NotPublishedTexts = { readonly what: string; readonly todo: string | undefi
 
 export const notPublishedTexts = (
   { environment, why }: Extract<Publication, { outcome: 'not-published' }>,
-  view: View,
+  view: Omit<View, 'now'>,
 ): NotPublishedTexts => {
   const branch = code(environment.branch, view)
   const command = (text: string): string => lastCommand(text, view)
@@ -103,7 +103,17 @@ export const notPublishedTexts = (
     case 'remote-changed':
       return {
         what: `${branch} wasn't pushed: the remote's address changed from ${code(why.from, view)} to ${code(why.to, view)}`,
-        todo: 'If you changed it, run any coppice command in the repository on the server. If not, an agent may have.',
+        todo: "If you changed it, run any coppice command in the repository on the server, outside an agent's session. If not, an agent may have.",
+      }
+    case 'remote-unconfirmed':
+      return {
+        what: `${branch} wasn't pushed: the remote ${code(why.remote, view)} (${code(why.url, view)}) was added after the repository was registered, and nobody has confirmed it`,
+        todo: `A person has to confirm it, on the server and outside an agent's session: ${command(`coppice codebase add ${shellPath(why.repository, view)}`)}`,
+      }
+    case 'remote-ambiguous':
+      return {
+        what: `${branch} wasn't pushed: none of the remotes (${why.remotes.map((one) => code(one, view)).join(', ')}) is called origin or belongs to the checked-out branch`,
+        todo: `A person has to rename one: ${command('git remote rename <name> origin')}`,
       }
     case 'rejected':
       return rejected(why, environment.branch, view)
@@ -125,7 +135,7 @@ export const notPublishedTexts = (
 const rejected = (
   { why, said, fetched }: Extract<NotPublished, { kind: 'rejected' }>,
   branch: string,
-  view: View,
+  view: Omit<View, 'now'>,
 ): NotPublishedTexts => {
   if (why === 'behind') {
     const merge = fetched ? 'It has been fetched: merge' : 'Fetch and merge'
@@ -146,7 +156,7 @@ const todos: Readonly<Record<Exclude<Rejection, 'behind'>, string | undefined>> 
   other: undefined,
 }
 
-const switchBack = ({ path, branch }: Published['environment'], view: View): string =>
+const switchBack = ({ path, branch }: Published['environment'], view: Omit<View, 'now'>): string =>
   view.chat === true
     ? `Ask the agent to switch back to ${code(branch, view)}, with the commits that belong there.`
     : `Switch back: git -C ${shellPath(path, view)} switch ${shellWord(branch)}`

@@ -1,9 +1,11 @@
+import type { DoneRefusal } from '../../domain/fleet/done-refusal.ts'
 import type { FleetAgent, FleetAgentState } from '../../domain/fleet/agent.ts'
-import { coppice, type Remedy, remedy } from '../../domain/remedy.ts'
+import { coppice, type Remedy, remedy, shell } from '../../domain/remedy.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
 import type { AgentDetails, NeedsYou } from '../../fleet/status.ts'
+import { explainDone } from './fleet-refusals.ts'
 import { describeParkReason, placeJson } from './items.ts'
-import { ago, type Cell, type Style } from './view.ts'
+import { ago, asProgram, type Cell, type Style } from './view.ts'
 
 /** As documented for programs: times are milliseconds since 1970. */
 export const agentJson = ({ agent, codebase, environment }: Omit<AgentDetails, 'item'>) => ({
@@ -78,6 +80,8 @@ export const describeNeed = (need: NeedsYou): string => {
       return need.item === undefined
         ? `the session of ${need.agent} has ended`
         : `the session of ${need.agent} has ended, and item ${need.item} isn't finished`
+    case 'refused':
+      return `item ${need.item} can't be finished by ${need.agent}: ${explainDone(need.why, asProgram).what}`
     case 'stuck':
       return `no sign of life from ${need.agent} for a while`
   }
@@ -93,16 +97,42 @@ export const needRemedies = (need: NeedsYou): readonly Remedy[] => {
         agent,
         item: { id: itemId },
         reason,
+        running,
       } = need
       if (agent === undefined) return [remedy`put it back into the queue: ${coppice(`item reopen ${itemId}`)}`]
       const goOn = remedy`let ${agent} continue: ${coppice(`sling ${itemId}`)}`
-      return reason?.kind === 'asked' && reason.note !== undefined
-        ? [remedy`answer: ${coppice(`nudge ${shellWord(agent)} <text>`)}`, goOn]
-        : [goOn]
+      return reason?.kind === 'asked' && reason.note !== undefined ? answers(agent, goOn, running) : [goOn]
     }
     case 'no-session':
       return [remedy`start it again: ${coppice(`fleet up ${shellWord(need.agent)}`)}`]
+    case 'refused':
+      return [
+        ...personRemedies(need.why),
+        remedy`then let it try again: ${coppice(`nudge ${shellWord(need.agent)} "run coppice done again"`)}`,
+      ]
     case 'stuck':
       return [remedy`see what it does: ${coppice(`peek ${shellWord(need.agent)}`)}`]
+  }
+}
+
+/** Only a running agent can be sent an answer. */
+const answers = (agent: string, goOn: Remedy, running: boolean): readonly Remedy[] => {
+  const nudge = coppice(`nudge ${shellWord(agent)} <text>`)
+  return running ? [remedy`answer: ${nudge}`, goOn] : [goOn, remedy`then answer: ${nudge}`]
+}
+
+const personRemedies = (why: DoneRefusal): readonly Remedy[] => {
+  if (why.kind === 'not-approved')
+    return [remedy`approve them: ${coppice(`codebase trust ${shellWord(why.codebase)}`)}`]
+  if (why.kind !== 'not-published') return []
+  switch (why.why.kind) {
+    case 'remote-unconfirmed':
+      return [remedy`if a person added it, confirm it: ${coppice(`codebase add ${shellWord(why.why.repository)}`)}`]
+    case 'remote-ambiguous':
+      return [remedy`rename one, in the repository: ${shell('git remote rename <name> origin')}`]
+    case 'remote-changed':
+      return [remedy`if a person changed it, confirm it, in the repository: ${coppice('status')}`]
+    default:
+      return []
   }
 }

@@ -71,7 +71,7 @@ export const explainSling = (why: SlingRefusal, itemId: number): Explained => {
   }
 }
 
-export const explainDone = (why: DoneRefusal, view: View): Explained => {
+export const explainDone = (why: DoneRefusal, view: Omit<View, 'now'>): Explained => {
   switch (why.kind) {
     case 'no-agent':
       return {

@@ -21,6 +21,8 @@ export const describeItemEvent = (event: ItemEvent): string => {
       return `${item} has a pull request: ${event.url}`
     case 'pushed':
       return `${item} is pushed to the branch \`${event.branch}\`.`
+    case 'not-pushed':
+      return `${item} is finished on the branch \`${event.branch}\`. Nothing was pushed: the repository has no remote.`
     case 'queued':
       return `${item} is waiting to land (landing ${event.landing}).`
     case 'sent-back':

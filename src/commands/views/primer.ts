@@ -68,7 +68,7 @@ const whatFormulaDoes = (formula: string, { remote }: Pick<Codebase, 'remote'>):
     case 'pr':
       return 'pushes the branch and opens a pull request'
     case 'land':
-      return 'pushes the branch and queues it to be merged'
+      return 'pushes the branch and records it in a queue; a person merges it'
     default:
       return `runs the repository's formula ${formula}`
   }

@@ -9,7 +9,8 @@ export type ItemEvent = { readonly item: Item } & (
   | { readonly kind: 'started' | 'restarted'; readonly agent: string }
   | { readonly kind: 'parked'; readonly reason: ParkReason }
   | { readonly kind: 'pull-request'; readonly url: string }
-  | { readonly kind: 'pushed'; readonly branch: string }
+  /** `not-pushed`: the repository has no remote. */
+  | { readonly kind: 'pushed' | 'not-pushed'; readonly branch: string }
   | { readonly kind: 'queued'; readonly landing: number }
   /** It couldn't land, and its agent has to work on it again. */
   | { readonly kind: 'sent-back'; readonly agent: string; readonly landing: number; readonly why: SentBackReason }

@@ -46,7 +46,7 @@ export const parseFormula = (name: string, text: string, file: string): Formula 
   return { name, steps }
 }
 
-const stepsRemedy = `steps are ${builtInSteps.join(', ')}, and \`run: <command>\` with an optional \`timeout: 15m\``
+const stepsRemedy = `steps are ${builtInSteps.filter((step) => step !== 'validate-discard').join(', ')}, and \`run: <command>\` with an optional \`timeout: 15m\``
 
 const commandStep = (step: unknown): FormulaStep | undefined => {
   if (!isRecord(step)) return undefined

@@ -52,6 +52,15 @@ export type NotPublished =
   | { readonly kind: 'no-commits'; readonly base: string; readonly uncommitted: number }
   /** Not the address that the codebase was registered with: an agent can change it. */
   | { readonly kind: 'remote-changed'; readonly from: string; readonly to: string }
+  /** Added since the codebase was registered: an agent can do that. `repository`: its path. */
+  | {
+      readonly kind: 'remote-unconfirmed'
+      readonly remote: string
+      readonly url: string
+      readonly repository: string
+    }
+  /** None of them is the one to push to. */
+  | { readonly kind: 'remote-ambiguous'; readonly remotes: readonly string[] }
   /** `fetched`: what the branch has on the remote can be merged in the worktree. */
   | { readonly kind: 'rejected'; readonly why: Rejection; readonly said: string; readonly fetched: boolean }
   | { readonly kind: 'no-access' | 'unreachable'; readonly said: string }

@@ -12,6 +12,7 @@ import { linkedGitDirectory, maxLineBytes } from '../../domain/git-link.ts'
 import { type Discovered, discoverRepository } from '../../git/discover.ts'
 import { listRefs, resolveCommit } from '../../git/refs.ts'
 import { remoteInfo } from '../../git/remote.ts'
+import { runVariable } from '../../process/run-mark.ts'
 import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { type Added, type AddOptions, assertGithub, githubOf, register, withoutSecret } from './register.ts'
 import { presentCodebase, recogniseCodebase } from './recognise.ts'
@@ -108,12 +109,16 @@ const addDiscovered = async (
   return register(context, { repoPath: commonDir, checkoutPath, remote, cloned: false }, called, options)
 }
 
-/** Remotes change after a repository was registered. The configuration is read by the next step anyway. */
+/**
+ * Remotes change after a repository was registered. The configuration is read by the next step anyway. A command that
+ * an agent runs records no change: the agent could have made it, and what is recorded is where Coppice pushes to.
+ */
 const refreshed = async (context: IsolationContext, known: Codebase, github?: string): Promise<Codebase> => {
   assertRepository(known)
   const { repoPath: commonDir, checkoutPath } = known
   // Another repository may be there by now.
   const codebase = (await recogniseCodebase(context, { commonDir, checkoutPath })) ?? known
+  if (context.ownEnvironment?.[runVariable] !== undefined) return codebase
   const remote = await remoteInfo(context.git, repoOf(codebase), codebase.remote)
   const remoteUrl = withoutSecret(remote?.url)
   const now = {

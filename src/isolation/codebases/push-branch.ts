@@ -1,5 +1,6 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
+import type { NotPublished } from '../../domain/forge/publishing.ts'
 import type { Sha } from '../../domain/names.ts'
 import type { CallOptions } from '../../git/door.ts'
 import { fetchRemote } from '../../git/fetch.ts'
@@ -8,7 +9,7 @@ import { messagesBetween } from '../../git/messages.ts'
 import { pushCommit, type Pushed } from '../../git/push.ts'
 import { readRef, updateRefs } from '../../git/refs.ts'
 import { askBranchAt } from '../../git/remote-refs.ts'
-import { type PushAddress, pushAddressOf } from '../../git/remote.ts'
+import { type PushAddress, pushAddressOf, remoteInfo, remoteNames } from '../../git/remote.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../lock/locked.ts'
 import { withoutSecret } from './register.ts'
@@ -60,6 +61,22 @@ export const pushTarget = async (
 }
 
 const NO_ADDRESS = 'no address'
+
+/** Why nothing can be pushed for a codebase without a recorded remote. The repository itself may have one by now. */
+export const whyNoTarget = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+): Promise<Extract<NotPublished, { kind: 'no-remote' | 'remote-unconfirmed' | 'remote-ambiguous' }>> => {
+  const repo = repoOf(codebase)
+  const found = await remoteInfo(git, repo)
+  if (found !== undefined) {
+    const { name: remote, url } = found
+    const repository = codebase.checkoutPath ?? codebase.repoPath
+    return { kind: 'remote-unconfirmed', remote, url: withoutSecret(url) ?? url, repository }
+  }
+  const remotes = await remoteNames(git, repo)
+  return remotes.length === 0 ? { kind: 'no-remote' } : { kind: 'remote-ambiguous', remotes: remotes.toSorted() }
+}
 
 export type BranchPush = {
   readonly address: PushAddress

@@ -22,6 +22,7 @@ import {
   pushBranch,
   pushTarget,
   remoteTip,
+  whyNoTarget,
 } from '../codebases/push-branch.ts'
 import type { IsolationContext, Provider } from '../context.ts'
 import { broughtTips, followRenames, presenceOf, providerOf } from '../provider-of.ts'
@@ -161,7 +162,7 @@ const readyToPush = async (
   { signal }: PublishRequest,
 ): Promise<Ready | NotPublished> => {
   const { remote } = codebase
-  if (remote === undefined) return { kind: 'no-remote' }
+  if (remote === undefined) return whyNoTarget(context, codebase)
   const presence = await presenceOf(context, codebase, given)
   if (presence.state !== 'present') throw notThere(given, presence.state === 'missing' ? undefined : presence.detail)
   const [{ environment } = { environment: given }] = await followRenames(context, codebase, [given])

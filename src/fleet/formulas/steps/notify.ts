@@ -24,6 +24,7 @@ const notifyFollowers = async (
     })
     if (landing?.branch === run.branch) return context.notify(store, { kind: 'queued', item, landing: landing.id })
   }
-  if (hasStep(run, 'push') && run.sha !== undefined)
-    await context.notify(store, { kind: 'pushed', item, branch: run.branch })
+  const push = run.steps.find(({ step }) => step === 'push')
+  if (push === undefined || run.sha === undefined) return
+  await context.notify(store, { kind: push.state === 'skipped' ? 'not-pushed' : 'pushed', item, branch: run.branch })
 }
