@@ -2,13 +2,16 @@
  * The only place that starts tmux. In: a socket of our own, names and texts. Out: sessions, what is on their screens,
  * and how their programs ended. Never touches the user's own tmux server.
  */
-import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { argumentsOf } from './arguments.ts'
+import { lstatIfThere } from './files/lstat-if-there.ts'
 import { makeDirectorySync } from './files/make-directory.ts'
+import { notAFile } from './files/read-untrusted.ts'
+import { liveness } from './identity.ts'
 import { askToReopenSocket } from './kill.ts'
 import { runProgram } from './spawn.ts'
 import { unmarked } from './spawn-unmarked.ts'
@@ -96,6 +99,7 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
   const variables = serverEnvironment(env)
   let pastes = 0
   const call = async (args: readonly string[], { stdin, program = plain }: CallOptions = {}): Promise<Called> => {
+    assertOwn(socket)
     const { exitCode, stdout, stderr, timedOut } = await runProgram({
       ...program('tmux', ['-S', socket, '-f', settingsFile, '-u', ...args]),
       cwd: '/',
@@ -119,9 +123,14 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
   const panes = async (): Promise<readonly TmuxPane[]> => {
     const ask = (): Promise<Called> => call(['list-panes', '-a', '-F', PANE_FORMAT])
     let called = await ask()
-    if (called.exitCode !== 0 && isWithoutServer(called.stderr) && (await reopenSocket(socket))) called = await ask()
+    if (called.exitCode !== 0 && isWithoutServer(called.stderr)) {
+      const server = await ownServer(socket)
+      if (server === undefined) return []
+      await reopenSocket(socket, server)
+      called = await ask()
+      if (isWithoutServer(called.stderr) && liveness(server) === 'dead') return []
+    }
     if (called.exitCode === 0) return called.stdout.split('\n').flatMap(parsePane)
-    if (isWithoutServer(called.stderr)) return []
     throw new AppError('program-failed', `tmux: the sessions can't be listed: ${called.stderr.trim()}`)
   }
   const paste = async ({ id }: TmuxPane, text: string, options: readonly string[]): Promise<void> => {
@@ -133,7 +142,7 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
   return {
     start: async ({ name, directory, command, log, escapeOnInterrupt = false, columns = 200, rows = 50 }) => {
       // One call: whatever the program prints first is in the log, too.
-      const create = ['new-session', '-d', '-P', '-F', '#{pane_pid}', '-s', name, '-c', word(directory)]
+      const create = ['new-session', '-d', '-P', '-F', '#{pane_pid}', '-s', name, '-c', word(literal(directory))]
       const size = ['-x', String(columns), '-y', String(rows)]
       const pipe = ['pipe-pane', '-o', '-t', firstPaneOf(name), shellLine(log)]
       const escapes = escapeOnInterrupt ? [';', 'set-option', '-p', '-t', firstPaneOf(name), ESCAPES, '1'] : []
@@ -193,6 +202,9 @@ const firstOf = (panes: readonly TmuxPane[]): readonly TmuxPane[] =>
 /** A semicolon at the end of an argument would begin the next command of tmux. */
 const word = (text: string): string => (text.endsWith(';') ? `${text.slice(0, -1)}\\;` : text)
 
+/** tmux expands `#H`, `#{…}` and even `#(command)` in a directory. `#[`, however many # it has, stays as it is. */
+const literal = (text: string): string => text.replaceAll(/#+(?![#[])/g, '$&$&')
+
 /** No server, or one that ends because its last session has: it says that there is nothing to choose from. */
 const isWithoutServer = (stderr: string): boolean =>
   /no server running on|error connecting to .*\((?:No such file or directory|Connection refused)\)|no current (?:session|target)|server exited/.test(
@@ -219,22 +231,36 @@ const serverEnvironment = (env: TmuxOptions['env']): Record<string, string> =>
     ].filter((entry): entry is [string, string] => entry[1] !== undefined),
   )
 
-/**
- * If the socket's file was deleted, our server runs on and nobody reaches it: it is asked to create the file anew. True
- * if it has. Its command line is that of the call which started it, and names the socket.
- */
-const reopenSocket = async (socket: string): Promise<boolean> => {
-  if (existsSync(socket)) return false
+/** Through a link we would command somebody else's server. */
+const assertOwn = (socket: string): void => {
+  const found = lstatIfThere(socket)
+  if (found?.isSymbolicLink() === true) throw notAFile(socket, found)
+}
+
+/** Our server, whether it can be reached or not. Its command line is that of the call which started it. */
+const ownServer = async (socket: string): Promise<ProcessIdentity | undefined> => {
   for (const { identity, command } of await processTable()) {
     if (!(process.platform === 'linux' ? command === 'tmux: server' : command.includes('tmux'))) continue
     const words = await argumentsOf(identity.pid)
-    if (words?.[1] !== '-S' || words[2] !== socket || !words.includes('new-session')) continue
-    makeDirectorySync(dirname(socket))
-    if (!askToReopenSocket(identity)) continue
-    const deadline = performance.now() + REOPEN_MS
-    for (; !existsSync(socket) && performance.now() < deadline; await delay(10));
+    if (words?.[1] === '-S' && words[2] === socket && words.includes('new-session')) return identity
   }
-  return existsSync(socket)
+  return undefined
 }
+
+/**
+ * If the socket's file was deleted or replaced, our server runs on and nobody reaches it: it is asked to create the file
+ * anew, and removes what is there. It may also be ending just now.
+ */
+const reopenSocket = async (socket: string, server: ProcessIdentity): Promise<void> => {
+  makeDirectorySync(dirname(socket))
+  const before = createdAt(socket)
+  if (!askToReopenSocket(server)) return
+  const deadline = performance.now() + REOPEN_MS
+  const isWaiting = (): boolean => [before, undefined].includes(createdAt(socket)) && liveness(server) !== 'dead'
+  while (isWaiting() && performance.now() < deadline) await delay(10)
+}
+
+/** An inode may be used again at once. */
+const createdAt = (path: string): number | undefined => lstatIfThere(path)?.ctimeMs
 
 const REOPEN_MS = 2_000

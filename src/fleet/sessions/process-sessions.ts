@@ -35,6 +35,7 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
       const [program, ...args] = wrapped(command, {
         mark,
         directory,
+        worktree,
         answersRequests,
         log: { file: logFile(home, name), longestBytes: longestLogBytes },
       })

@@ -1,10 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
 import type { FleetSession } from '../../domain/fleet/agent.ts'
+import { createRepositoryLock } from '../../isolation/lock/lock.ts'
 import { liveness } from '../../process/identity.ts'
 import { killRun } from '../../process/kill.ts'
 import { createLogger } from '../../process/log.ts'
@@ -40,6 +41,7 @@ const sessionsHere = () =>
     home: home(),
     clock: Date.now,
     env: { ...box.env, CANARY: 'of-ours' },
+    lock: createRepositoryLock({ clock: Date.now, random: Math.random }),
     log: createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text }),
   })
 
@@ -88,6 +90,14 @@ test('a message to a program that has ended is an error', async () => {
   await expect(sessions.send(session, 'more')).rejects.toMatchObject({ code: 'program-failed' })
 })
 
+test('messages that are sent at once arrive one by one, in order', async () => {
+  const { sessions, session } = await start('alder', echo)
+  const texts = Array.from({ length: 9 }, (_, n) => `message ${n}`)
+  await Promise.all(texts.map((text) => sessions.send(session, text)))
+  const got = async () => (await sessions.peek(session, 100)).split('\n').filter((line) => line.startsWith('got'))
+  await expect.poll(got).toEqual(texts.map((text) => `got: ${text}`))
+})
+
 const attachTo = (sessions: SessionKindRules, session: FleetSession) =>
   sessions.attachCommand?.(session) ?? expect.unreachable('nobody can attach to it')
 
@@ -110,9 +120,27 @@ test('a server whose socket was deleted is found again, and no second one is sta
   await sessions.send(session, 'still there')
   await expect.poll(() => sessions.peek(session, 3)).toContain('got: still there')
   rmSync(tmuxSocket(home()))
+  execFileSync('mkfifo', [tmuxSocket(home())])
   await start('beech', 'read -r line')
   expect(serverPid()).toBe(server)
   expect((await sessions.list()).map(({ name }) => name)).toEqual(['alder', 'beech'])
+})
+
+test('through a link nobody’s server is commanded', async () => {
+  const theirs = ['-S', box.path('theirs'), '-f', '/dev/null'] as const
+  execFileSync('tmux', [...theirs, 'new-session', '-d', '-s', 'coppice-alder', 'sleep 1000'], { env: box.env })
+  try {
+    mkdirSync(dirname(tmuxSocket(home())), { recursive: true })
+    symlinkSync(box.path('theirs'), tmuxSocket(home()))
+    const sessions = sessionsHere()
+    for (const attempt of [sessions.list(), sessions.clear('alder'), start('beech', 'read -r line')]) {
+      await expect(attempt).rejects.toThrow('is a symbolic link')
+    }
+    expect(execFileSync('tmux', [...theirs, 'list-sessions', '-F', '#S'], { encoding: 'utf8' })).toBe('coppice-alder\n')
+  } finally {
+    execFileSync('tmux', [...theirs, 'kill-server'])
+    rmSync(tmuxSocket(home()))
+  }
 })
 
 const base = writableCgroup()

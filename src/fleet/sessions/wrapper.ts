@@ -29,13 +29,16 @@ fi
 /**
  * The shell around an agent's program. It stays, so that the program's end is on disk whatever becomes of tmux or of us,
  * and outlives signals that are meant for the program. Arguments: the cgroup and the limit of the mark, the
- * agent's directory, whether requests are answered (or empty), the log (empty with a terminal), its longest size and its
+ * agent's directory, its worktree, whether requests are answered (or empty), the log (empty with a terminal), its longest size and its
  * writer, the program with its arguments.
+ *
+ * It goes into the worktree itself: without one, tmux would start it in the home directory.
  *
  * `$TMUX` is hidden: an agent that uses tmux gets the user's own server, not the one with all agents.
  */
-const SCRIPT = `${MARK_SCRIPT}dir=$1 requests=$2 log=$3 longest=$4 writer=$5 answering=; shift 5
+const SCRIPT = `${MARK_SCRIPT}dir=$1 tree=$2 requests=$3 log=$4 longest=$5 writer=$6 answering=; shift 6
 unset TMUX TMUX_PANE
+cd "$tree" || exit 126
 if [ -f "$dir/environment" ]; then . "$dir/environment" && rm -f "$dir/environment" || exit 126; fi
 ${BACKGROUND}${REQUESTS}trap : HUP INT QUIT TERM
 sh -c '${STARTER}' "$dir" "$@"
@@ -50,11 +53,13 @@ export const wrapped = (
   {
     mark,
     directory,
+    worktree,
     answersRequests = false,
     log,
   }: {
     readonly mark: RunMark
     readonly directory: string
+    readonly worktree: string
     readonly answersRequests?: boolean | undefined
     /** Without a terminal: where its output goes. */
     readonly log?: { readonly file: string; readonly longestBytes: number }
@@ -66,6 +71,7 @@ export const wrapped = (
   'coppice-session',
   ...markArguments(mark),
   directory,
+  worktree,
   answersRequests ? 'yes' : '',
   log?.file ?? '',
   String(log?.longestBytes ?? 0),
