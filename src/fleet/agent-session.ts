@@ -8,7 +8,7 @@ import { readReply } from '../agents/question.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
 import type { FleetAgent } from '../domain/fleet/agent.ts'
-import type { Item } from '../domain/fleet/item.ts'
+import { type Item, toNote } from '../domain/fleet/item.ts'
 import { toWork } from '../domain/work.ts'
 import type { RunReporter, RunRequest, RunResult } from '../runs/request.ts'
 import { runAgent } from '../runs/run.ts'
@@ -251,7 +251,7 @@ const park = async (context: FleetContext, { itemId, name }: FleetAgent, questio
   const note = question.kind === 'permission' ? `may it ${question.what}?` : question.question
   await context.isolation.store.transaction(async (store) => {
     const item = await itemNumbered(store, itemId)
-    await parkItem(context, store, item, { reason: { kind: 'asked', note }, by: `agent:${name}` })
+    await parkItem(context, store, item, { reason: { kind: 'asked', note: toNote(note) }, by: `agent:${name}` })
   })
 }
 

@@ -3,11 +3,13 @@ import { expect, test } from 'vitest'
 import type { Agent, AgentRequest } from '../../src/agents/agent.ts'
 import { runAgentSession } from '../../src/fleet/agent-session.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
+import { fleetDown } from '../../src/fleet/down.ts'
 import { keepPools } from '../../src/fleet/keep-pools.ts'
 import { sessionProgram } from '../../src/fleet/program.ts'
 import { agentDirectory } from '../../src/fleet/sessions/places.ts'
 import { REQUESTS } from '../../src/fleet/sessions/requests.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
+import { fleetUp } from '../../src/fleet/up.ts'
 import { scripted } from '../crash/fleet-operations.ts'
 import { type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
 
@@ -61,13 +63,38 @@ test('turn by turn, it continues its own session, and starts afresh when asked t
   expect(asked.map(({ session }) => session)).toEqual([undefined, 'session-1', undefined, 'session-3'])
 })
 
+test('after `fleet up`, a program continues its own session, unless its pool wants it fresh', async () => {
+  const resumed: boolean[] = []
+  const agent: Agent = {
+    ...scripted(script),
+    interactive: async ({ resume }) => {
+      resumed.push(resume)
+      return { command: ['sh', script], variables: {} }
+    },
+  }
+  const pool = { agent: agent.name, command: undefined }
+  await using world = await makeFleetWorld({
+    kind: 'tmux',
+    // The first one would be the default.
+    agents: [{ ...scripted(script), name: 'another' }, agent],
+    pools: [pool, { ...pool, name: 'forgetful', wake: 'fresh' }],
+  })
+  for (const name of ['workers', 'forgetful']) {
+    const { id } = await world.addItem(`For ${name}`)
+    await sling(world.fleet, { item: id, pool: name, by: 'cli' })
+    await fleetDown(world.fleet, { by: 'cli', graceMs: 0 })
+    await fleetUp(world.fleet, { by: 'cli', only: [name === 'workers' ? 'alder' : 'beech'] })
+  }
+  expect(resumed).toEqual([false, true, false, false])
+})
+
 test('one that runs no commands waits for its item without a turn, and gets its words', async () => {
   const asked: AgentRequest[] = []
   const agent: Agent = { ...both(asked), runsNoCommands: true }
   await using world = await makeFleetWorld({
     kind: 'tmux',
     agents: [agent],
-    pools: [{ agent: agent.name, command: undefined, min: 1 }],
+    pools: [{ agent: agent.name, command: undefined, min: 1, prompt: 'all about {{item.title}}' }],
   })
   await keepPools(world.fleet)
   const [idle] = await world.context.store.fleetAgents.live({})
@@ -85,14 +112,14 @@ test('one that runs no commands waits for its item without a turn, and gets its 
     {
       next: async () => lines.shift()?.(),
       show: (event) => void shown.push(event.kind),
-      primed: () => 'all about it',
+      primed: ({ template }) => template ?? '',
       signal: new AbortController().signal,
     },
   )
   expect(shown[0]).toBe('waiting')
   expect(asked.map(({ prompt, context }) => [prompt, context])).toEqual([
-    ['Fix login', expect.stringContaining('all about it')],
-    ['and the logout', expect.stringContaining('all about it')],
+    ['Fix login', expect.stringContaining('all about {{item.title}}')],
+    ['and the logout', expect.stringContaining('all about {{item.title}}')],
   ])
 })
 

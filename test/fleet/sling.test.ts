@@ -69,7 +69,10 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
   test('a program that does not start leaves nothing: no session, worktree, branch, hook or name', async () => {
     await using world = await makeFleetWorld({
       kind,
-      pools: [{ agent: 'lost', command: undefined }, { name: 'other' }],
+      pools: [
+        { agent: 'lost', command: undefined },
+        { name: 'other', isolation: 'clone' },
+      ],
       agents: [uninstalled],
       fleet: { installation: ['/no/such/program'] },
     })
@@ -81,14 +84,18 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
     expect(world.repo.git('branch', '--list', 'agent/*')).toBe('')
     expect(existsSync(agentDirectory(world.context.home, 'alder'))).toBe(false)
     expect(world.told).toEqual([])
-    expect((await slung(world, item.id, { pool: 'other' })).agent.name).toBe('alder')
+    const other = await slung(world, item.id, { pool: 'other' })
+    expect(other).toMatchObject({ agent: { name: 'alder' }, environment: { provider: 'clone' } })
     await assertHooksAgree(world)
   })
 })
 
 describe('sling', () => {
   test('refuses what can not be worked on now, and says why', async () => {
-    await using world = await makeFleetWorld({ pools: [{ max: 2 }, { name: 'web', codebases: ['web'] }] })
+    await using world = await makeFleetWorld({
+      pools: [{ max: 2 }, { name: 'web', codebases: ['web'] }, { name: 'more' }],
+      maxAgents: 2,
+    })
     const [first, second, third] = [
       await world.addItem('one'),
       await world.addItem('two'),
@@ -105,9 +112,10 @@ describe('sling', () => {
     await slung(world, second.id)
     const fourth = await world.addItem('four')
     expect(await why(fourth.id)).toEqual({ kind: 'pool-full', pool: 'workers', max: 2 })
+    expect(await why(fourth.id, 'more')).toEqual({ kind: 'fleet-full', max: 2 })
     await expect(sling(world.fleet, { item: 99, by: 'cli' })).rejects.toMatchObject({ code: 'not-found' })
     await expect(sling(world.fleet, { item: fourth.id, by: 'cli', pool: 'nope' })).rejects.toMatchObject({
-      remedy: expect.stringContaining('workers, web'),
+      remedy: expect.stringContaining('workers, web, more'),
     })
     await world.context.store.fleetControl.set('this-host', { state: 'down', why: '', since: 1 })
     expect(await why(fourth.id)).toEqual({ kind: 'fleet-down' })

@@ -90,6 +90,7 @@ export const isParkedElsewhere = ({ parked }: Pick<Item, 'parked'>): boolean =>
 
 export const maxTitleLength = 300
 export const maxBodyLength = 100_000
+const maxNoteLength = 2_000
 
 /** A unit of queued work in the fleet, hooked to at most one agent. */
 export type Item = {
@@ -144,6 +145,9 @@ export const toTitle = (text: string): string => {
   }
   return title
 }
+
+/** What a person is asked. Shown in terminals and chats, and to the next agent that gets the item. */
+export const toNote = (text: string): string => withoutInvisible(text.slice(0, maxNoteLength)).trim()
 
 export const toBody = (text: string): string => {
   if (text.length > maxBodyLength) {

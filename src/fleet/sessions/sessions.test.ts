@@ -1,6 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
@@ -67,16 +77,20 @@ describe.each([
   const printed = (): string => readFileSync(logFile(box.path('state'), 'alder'), 'utf8')
 
   test('runs the program in its directory, with exactly its variables, and takes input', async () => {
-    const script = 'pwd; env | sort; while read -r line; do echo "got: $line"; done'
+    const script = 'pwd; echo "${#0}"; env | sort; while read -r line; do echo "got: $line"; done'
     // tmux would expand some of these, and run one.
     const odd = box.path(`c#H ##{pane_id} #(touch ${box.root}/ran) #[x] ##[y] it's "50%;`)
     mkdirSync(odd, { recursive: true })
-    const { sessions, started, roots } = await start(session(['sh', '-c', script], { directory: odd }))
+    const { sessions, started, roots } = await start(
+      // tmux takes 16 kB on its own command line.
+      session(['sh', '-c', script, "it's; long".repeat(2_000)], { directory: odd }),
+    )
     expect(started).toMatchObject({ kind, root: roots[0] })
     expect(liveness(programIn(directory()) ?? { pid: 0, startTime: '' })).toBe('alive')
     await expect.poll(() => printed()).toContain('TOKEN=it')
     expect(printed()).toMatch(new RegExp(`^${RegExp.escape(odd)}\r?$`, 'm'))
     expect(existsSync(box.path('ran'))).toBe(false)
+    expect(printed()).toMatch(/^20000\r?$/m)
     expect(printed()).toContain("TOKEN=it's a secret")
     for (const hidden of ['CANARY', 'TMUX']) expect(printed()).not.toContain(hidden)
     await sessions.send(started, 'first words')

@@ -34,11 +34,11 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
     const directory = prepareDirectory(context, name)
     // Its terminal is tmux, whatever ours is.
     const { TERM: _ours, ...inTmux } = variables
-    writeNewFileSync(environmentFile(directory), environmentScript(inTmux), { mode: 0o600 })
+    writeNewFileSync(environmentFile(directory), environmentScript(inTmux, command), { mode: 0o600 })
     const { pid } = await tmux.start({
       name: targetOf(name),
       directory: worktree,
-      command: wrapped(command, { mark, directory, worktree, answersRequests }),
+      command: wrapped([], { mark, directory, worktree, answersRequests }),
       log: logWriter(logFile(home, name), longestLogBytes),
       escapeOnInterrupt: escapeOnInterrupt === true,
     })

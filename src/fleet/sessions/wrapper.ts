@@ -48,8 +48,9 @@ printf "%s\\n" "$code" >"$dir/ended.new" && { sync "$dir/ended.new" 2>/dev/null 
 exit "$code"
 `
 
+/** Without a command, `environment` has it. */
 export const wrapped = (
-  command: readonly [string, ...string[]],
+  command: readonly [string, ...string[]] | readonly [],
   {
     mark,
     directory,
@@ -79,9 +80,18 @@ export const wrapped = (
   ...command,
 ]
 
-/** For `environment`: read by the shell, so that no value is ever on a command line. */
-export const environmentScript = (variables: Readonly<Record<string, string>>): string =>
-  Object.entries(variables)
+/**
+ * For `environment`: read by the shell, so that no value is ever on a command line. The program's words are in it, too:
+ * tmux takes no more than 16 kB on a command line.
+ */
+export const environmentScript = (
+  variables: Readonly<Record<string, string>>,
+  command: readonly [string, ...string[]],
+): string => {
+  const exports = Object.entries(variables)
     .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
-    .map(([name, value]) => `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'\n`)
-    .join('')
+    .map(([name, value]) => `export ${name}=${quoted(value)}\n`)
+  return `${exports.join('')}set -- ${command.map(quoted).join(' ')}\n`
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
