@@ -94,7 +94,7 @@ test('one that runs no commands waits for its item without a turn, and gets its 
   await using world = await makeFleetWorld({
     kind: 'tmux',
     agents: [agent],
-    pools: [{ agent: agent.name, command: undefined, min: 1, prompt: 'all about {{item.title}}' }],
+    pools: [{ agent: agent.name, command: undefined, min: 1, done: 'land', prompt: 'about {{item.title}}' }],
   })
   await keepPools(world.fleet)
   const [idle] = await world.context.store.fleetAgents.live({})
@@ -112,14 +112,14 @@ test('one that runs no commands waits for its item without a turn, and gets its 
     {
       next: async () => lines.shift()?.(),
       show: (event) => void shown.push(event.kind),
-      primed: ({ template }) => template ?? '',
+      primed: ({ formula, template }) => `to ${formula}: ${template}`,
       signal: new AbortController().signal,
     },
   )
   expect(shown[0]).toBe('waiting')
   expect(asked.map(({ prompt, context }) => [prompt, context])).toEqual([
-    ['Fix login', expect.stringContaining('all about {{item.title}}')],
-    ['and the logout', expect.stringContaining('all about {{item.title}}')],
+    ['Fix login', expect.stringContaining('to land: about {{item.title}}')],
+    ['and the logout', expect.stringContaining('to land: about {{item.title}}')],
   ])
 })
 
