@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { Agent, AgentRequest } from '../../src/agents/agent.ts'
 import { runAgentSession } from '../../src/fleet/agent-session.ts'
@@ -10,6 +11,7 @@ import { agentDirectory } from '../../src/fleet/sessions/places.ts'
 import { REQUESTS } from '../../src/fleet/sessions/requests.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
+import { readInput } from '../../src/process/input-lines.ts'
 import { scripted } from '../crash/fleet-operations.ts'
 import { type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
 
@@ -44,6 +46,7 @@ const oneTurn = (fleet: FleetContext, { name, spawn }: { name: string; spawn: st
     { agent: name, spawn },
     {
       next: async () => undefined,
+      queued: () => 0,
       show: () => undefined,
       primed: () => '',
       signal: new AbortController().signal,
@@ -88,6 +91,48 @@ test('after `fleet up`, a program continues its own session, unless its pool wan
   expect(resumed).toEqual([false, true, false, false])
 })
 
+test('what was sent before a question is no answer to it, but the next message', async () => {
+  const input = new PassThrough()
+  const answers: unknown[] = []
+  const prompts: string[] = []
+  const agent: Agent = {
+    ...scripted(script),
+    run: async ({ prompt, ask }) => {
+      prompts.push(prompt)
+      if (prompts.length === 1) {
+        input.write('yes\n')
+        answers.push(await ask?.({ kind: 'permission', agent: 'scripted', what: 'run a command', detail: 'rm -rf x' }))
+      } else input.end()
+      return { outcome: 'done', text: '' }
+    },
+  }
+  await using world = await atWork(agent)
+  const { next, queued } = readInput(input)
+  const notes: unknown[] = []
+  await runAgentSession(
+    world.fleet,
+    { agent: world.agent.name, spawn: world.agent.spawn },
+    {
+      next: async (unwanted, after) => {
+        const { parked } = await world.item(1)
+        if (parked !== undefined) {
+          notes.push(parked)
+          input.write('no\n')
+        }
+        return next(unwanted, after)
+      },
+      queued,
+      show: () => undefined,
+      primed: () => '',
+      signal: new AbortController().signal,
+    },
+  )
+  expect(answers).toEqual([{ kind: 'denied' }])
+  expect(prompts).toEqual([expect.stringContaining('You are alder'), 'yes'])
+  // Whoever answers from a chat sees exactly what would be done.
+  expect(notes).toEqual([{ kind: 'asked', note: 'may it run a command?\nrm -rf x\nSend it yes or no.' }])
+})
+
 test('one that runs no commands waits for its item without a turn, and gets its words', async () => {
   const asked: AgentRequest[] = []
   const agent: Agent = { ...both(asked), runsNoCommands: true }
@@ -111,6 +156,7 @@ test('one that runs no commands waits for its item without a turn, and gets its 
     { agent: name, spawn },
     {
       next: async () => lines.shift()?.(),
+      queued: () => 0,
       show: (event) => void shown.push(event.kind),
       primed: ({ formula, template }) => `to ${formula}: ${template}`,
       signal: new AbortController().signal,

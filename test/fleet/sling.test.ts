@@ -2,6 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Agent } from '../../src/agents/agent.ts'
+import { coppice } from '../../src/domain/remedy.ts'
+import { nudgeAgent } from '../../src/fleet/speak.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { agentDirectory } from '../../src/fleet/sessions/places.ts'
 import { liveness } from '../../src/process/identity.ts'
@@ -39,6 +41,13 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
     await expect.poll(() => world.printed('alder')).toContain('ready after: commit login')
     expect(world.box.raw(environment.path, 'log', '-1', '--format=%s')).toBe('login')
     await assertHooksAgree(world)
+    // Once it has ended, whoever speaks to it hears what to do.
+    await world.order('alder', 'crash')
+    await expect.poll(() => liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('dead')
+    await expect(nudgeAgent(world.fleet, 'alder', 'hello')).rejects.toMatchObject({
+      message: expect.stringMatching(/^alder can't be reached: /),
+      remedy: expect.arrayContaining([coppice('fleet up alder')]),
+    })
   })
 
   test('the session has the variables, and this very coppice, and is started as the provider starts programs', async () => {

@@ -147,7 +147,10 @@ export const toTitle = (text: string): string => {
 }
 
 /** What a person is asked. Shown in terminals and chats, and to the next agent that gets the item. */
-export const toNote = (text: string): string => withoutInvisible(text.slice(0, maxNoteLength)).trim()
+export const toNote = (text: string): string => {
+  const note = withoutInvisible(text).trim()
+  return note.length <= maxNoteLength ? note : `${note.slice(0, maxNoteLength).toWellFormed()} …`
+}
 
 export const toBody = (text: string): string => {
   if (text.length > maxBodyLength) {
