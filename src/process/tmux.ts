@@ -115,10 +115,7 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
   const run = async (args: readonly string[], options?: CallOptions): Promise<string> => {
     const called = await call(args, options)
     if (called.exitCode === 0) return called.stdout
-    throw new AppError(
-      'program-failed',
-      `tmux: ${args[0]} failed: ${called.stderr.trim() || `exit code ${called.exitCode}`}`,
-    )
+    throw failed(args, called)
   }
   const panes = async (): Promise<readonly TmuxPane[]> => {
     const ask = (): Promise<Called> => call(['list-panes', '-a', '-F', PANE_FORMAT])
@@ -132,6 +129,15 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
     }
     if (called.exitCode === 0) return called.stdout.split('\n').flatMap(parsePane)
     throw new AppError('program-failed', `tmux: the sessions can't be listed: ${called.stderr.trim()}`)
+  }
+  /** 3 of 100 that come right after the last session's end reach the server as it exits. The next one starts another. */
+  const createIn = async (words: readonly string[]): Promise<string> => {
+    for (let left = TRIES; ; left -= 1) {
+      const called = await call(words, { program: unmarked })
+      if (called.exitCode === 0) return called.stdout
+      if (left === 1 || !isWithoutServer(called.stderr)) throw failed(words, called)
+      await delay(50)
+    }
   }
   const paste = async ({ id }: TmuxPane, text: string, options: readonly string[]): Promise<void> => {
     // Of this paste alone: others may be pasting into other sessions.
@@ -147,9 +153,8 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
       const pipe = ['pipe-pane', '-o', '-t', firstPaneOf(name), shellLine(log)]
       const escapes = escapeOnInterrupt ? [';', 'set-option', '-p', '-t', firstPaneOf(name), ESCAPES, '1'] : []
       // It may start the server, which belongs to all sessions, even if an agent asks for this from within one.
-      const stdout = await run([...create, ...size, '--', ...command.map(word), ';', ...pipe, ...escapes], {
-        program: unmarked,
-      })
+      const words = [...create, ...size, '--', ...command.map(word), ';', ...pipe, ...escapes]
+      const stdout = await createIn(words)
       const pid = Number(stdout.trim().split('\n')[0])
       if (Number.isSafeInteger(pid) && pid > 0) return { pid }
       throw new AppError('program-failed', `tmux: unknown process of the new session: ${stdout.slice(0, 200)}`)
@@ -183,6 +188,10 @@ const plain: typeof unmarked = (command, args) => ({ command, args })
 
 type Called = { readonly exitCode: number | null; readonly stdout: string; readonly stderr: string }
 
+const failed = ([verb]: readonly string[], { stderr, exitCode }: Called): AppError =>
+  new AppError('program-failed', `tmux: ${verb} failed: ${stderr.trim() || `exit code ${exitCode}`}`)
+
+const TRIES = 5
 const TIMEOUT_MS = 10_000
 const OUTPUT_BYTES = 4_000_000
 

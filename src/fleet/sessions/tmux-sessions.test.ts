@@ -36,17 +36,17 @@ const tmux = (...args: readonly string[]): string =>
   execFileSync('tmux', ['-S', tmuxSocket(home()), ...args], { encoding: 'utf8' }).trim()
 const serverPid = (): number => Number(tmux('display-message', '-p', '#{pid}'))
 
-const sessionsHere = () =>
+const sessionsHere = (path = box.env['PATH']) =>
   createTmuxSessions({
     home: home(),
     clock: Date.now,
-    env: { ...box.env, CANARY: 'of-ours' },
+    env: { ...box.env, PATH: path, CANARY: 'of-ours' },
     lock: createRepositoryLock({ clock: Date.now, random: Math.random }),
     log: createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text }),
   })
 
-const start = async (name: string, script: string) => {
-  const sessions = sessionsHere()
+const start = async (name: string, script: string, path?: string) => {
+  const sessions = sessionsHere(path)
   const mark = { id: `test.${randomUUID()}`, cgroup: undefined }
   marks.push(mark)
   const command = ['sh', '-c', script] as const
@@ -124,6 +124,19 @@ test('a server whose socket was deleted is found again, and no second one is sta
   await start('beech', 'read -r line')
   expect(serverPid()).toBe(server)
   expect((await sessions.list()).map(({ name }) => name)).toEqual(['alder', 'beech'])
+})
+
+test('a session starts, although the server was just exiting when it was asked', async () => {
+  writeFileSync(
+    box.path('tmux'),
+    `#!/bin/sh
+case "$*" in *new-session*) if mkdir '${box.path('asked')}' 2>/dev/null; then echo 'server exited unexpectedly' >&2; exit 1; fi ;; esac
+PATH='${box.env['PATH'] ?? ''}' exec tmux "$@"`,
+    { mode: 0o755 },
+  )
+  const { sessions, session } = await start('alder', echo, `${box.root}:${box.env['PATH'] ?? ''}`)
+  expect(existsSync(box.path('asked'))).toBe(true)
+  expect(await sessions.list()).toMatchObject([{ name: 'alder', root: session.root, dead: false }])
 })
 
 test('through a link nobody’s server is commanded', async () => {
