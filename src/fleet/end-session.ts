@@ -1,11 +1,12 @@
 import type { FleetAgent } from '../domain/fleet/agent.ts'
+import { AppError } from '../domain/errors.ts'
 import { dropLeasesOf } from '../isolation/lease.ts'
 import { liveness } from '../process/identity.ts'
 import { deleteTreeSync } from '../process/files/delete-tree.ts'
 import { agentMark, type RunMark } from '../process/run-mark.ts'
 import { processesOfRuns } from '../process/run-processes.ts'
 import { FLEET_PLATFORM, type FleetContext } from './context.ts'
-import { agentDirectory, rootFile } from './sessions/places.ts'
+import { agentDirectory, rootFile } from './sessions/paths.ts'
 import { endProcesses } from './sessions/prepare.ts'
 
 type Context = Pick<FleetContext, 'isolation' | 'sessions'>
@@ -14,8 +15,8 @@ type Context = Pick<FleetContext, 'isolation' | 'sessions'>
 export const GRACE_MS = 60_000
 
 /**
- * Ends an agent's session and everything that it started, here or elsewhere. True if all of it is provably dead; then
- * its lease is gone, too, and the environment may be touched. Safe to repeat, and without a session.
+ * Ends an agent's session and every process that it started. True if all of them are provably dead; then its lease is
+ * released too, and the environment may be changed. Safe to repeat, also for an agent without a session.
  */
 export const endSession = async (
   context: Context,
@@ -42,13 +43,19 @@ export const endSession = async (
   return true
 }
 
-/** Another process may have started the agent again, or another one of its name: that session isn't ours to clear. */
+/** `fleet down` stopped the agent during its start, possibly before there was a session to end. */
+export const endOvertaken = async (context: Context, agent: FleetAgent): Promise<never> => {
+  await endSession(context, agent, { graceMs: 0 })
+  throw new AppError('busy', `${agent.name} was stopped while it was starting`)
+}
+
+/** If the agent was restarted, or its name is in use again, the session of that name belongs to the new one. */
 const isLatestLife = async ({ isolation: { store } }: Context, { host, name, spawn }: FleetAgent): Promise<boolean> => {
   const latest = await store.fleetAgents.byName(host, name)
   return latest === undefined || latest.spawn === spawn
 }
 
-/** Nothing of this life of the agent is running. Unknown counts as running, and on another host nobody can tell. */
+/** No process of the agent's current spawn is running. Unknown counts as running, as does an agent of another host. */
 export const isProvablyDead = async (context: Pick<FleetContext, 'isolation'>, agent: FleetAgent): Promise<boolean> => {
   if (agent.host !== context.isolation.host) return false
   if (agent.session !== undefined && liveness(agent.session.root) !== 'dead') return false
@@ -56,7 +63,7 @@ export const isProvablyDead = async (context: Pick<FleetContext, 'isolation'>, a
   return complete && rows.length === 0
 }
 
-/** On the processes of its session, and of the runs in it if its program has no terminal of its own. */
+/** The marks on the processes of its session, and on its runs if it works turn by turn. */
 const marksOf = async (
   { isolation: { home, store, host } }: Pick<FleetContext, 'isolation'>,
   { id, spawn }: FleetAgent,
@@ -67,11 +74,11 @@ const marksOf = async (
   return [agentMark(home, spawn), ...runs.map(({ data }) => data.mark)]
 }
 
-/** The agent is gone: its name is free again. Its log stays. */
-export const forgetFiles = ({ isolation: { home } }: Pick<FleetContext, 'isolation'>, name: string): void => {
+/** Deletes the files of an agent that is gone, which frees its name. Keeps its log. */
+export const deleteAgentFiles = ({ isolation: { home } }: Pick<FleetContext, 'isolation'>, name: string): void => {
   try {
     deleteTreeSync(agentDirectory(home, name))
   } catch {
-    // What is left keeps the name in use, and `fleet up` tries again.
+    // The name stays in use until `fleet up` succeeds in deleting the files.
   }
 }

@@ -4,9 +4,9 @@ import { nameCandidates } from '../domain/fleet/names.ts'
 import type { PoolSettings } from '../domain/fleet/pool.ts'
 import { toWork } from '../domain/work.ts'
 import type { FleetContext } from './context.ts'
-import { agentDirectory } from './sessions/places.ts'
+import { agentDirectory } from './sessions/paths.ts'
 
-/** For a member of the crew, whose worktrees may be in any codebase. */
+/** Whether a crew member can have this name. Checks every codebase, since their worktrees may be in any. */
 export const isFreeName = async (
   { isolation: { store, home, host }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,
   name: string,
@@ -20,8 +20,8 @@ export const isFreeName = async (
 }
 
 /**
- * Whether an agent may be called so: no live record, no directory (its worktree, its files) and no session has the name.
- * Sessions that can't be listed count as there.
+ * Names from the pool's theme that no live record, directory (worktree or files) or session uses. Throws if the sessions
+ * can't be listed.
  */
 export const freeNames = async function* (
   { isolation: { store, home, host }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,
@@ -29,7 +29,7 @@ export const freeNames = async function* (
   codebaseId: CodebaseId,
 ): AsyncGenerator<string> {
   const used = new Set((await store.fleetAgents.live({ host })).map(({ name }) => name))
-  // A session whose program has ended is one, too, until it is cleared.
+  // Includes sessions whose program has ended but that aren't cleared yet.
   for (const kind of sessions.all()) for (const { name } of await kind.list()) used.add(name)
   for (const name of nameCandidates(pool.names)) {
     if (used.has(name) || existsSync(agentDirectory(home, name))) continue

@@ -1,21 +1,21 @@
 import type { Readable } from 'node:stream'
 
-/** Messages typed or sent to us, in order. What arrives together is one message, whatever lines it has. */
+/** Messages that are typed or sent, in order. Lines that arrive together are one message. */
 export type InputLines = {
   /**
-   * Waits for the next one; undefined at the end of the input, or once `unwanted` aborts. `after`: so many that are
-   * queued stay there.
+   * Waits for the next message. Undefined at the end of the input, or once `unwanted` aborts. `after`: how many queued
+   * messages to skip; they stay queued.
    */
   next(unwanted?: AbortSignal, after?: number): Promise<string | undefined>
-  /** How many have arrived that nobody has taken. */
+  /** How many messages have arrived and weren't taken. */
   queued(): number
-  /** Reads no more: the process may end. */
+  /** Stops reading, so that the process can end. */
   close(): void
 }
 
-/** Longer input is nobody's message. */
+/** Longer input is cut: nobody types that much. */
 const MOST_CHARACTERS = 1_000_000
-/** A terminal hands over a pasted text line by line. */
+/** A terminal passes on pasted text line by line. */
 const TOGETHER_MS = 50
 
 export const readInput = (input: Readable): InputLines => {
