@@ -110,7 +110,7 @@ test('what was sent before a question is no answer to it, but the next message',
     },
   }
   await using world = await atWork(agent)
-  const { next, queued } = readInput(input)
+  const messages = readInput(input)
   const notes: unknown[] = []
   await runAgentSession(
     world.fleet,
@@ -122,9 +122,9 @@ test('what was sent before a question is no answer to it, but the next message',
           notes.push(parked)
           input.write('no\n')
         }
-        return next(unwanted, after)
+        return messages.next(unwanted, after)
       },
-      queued,
+      queued: () => messages.queued(),
       show: () => undefined,
       primed: () => '',
       signal: new AbortController().signal,

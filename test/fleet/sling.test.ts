@@ -41,6 +41,9 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
     await expect.poll(() => world.printed('alder')).toContain('ready after: commit login')
     expect(world.box.raw(environment.path, 'log', '-1', '--format=%s')).toBe('login')
     await assertHooksAgree(world)
+    // In a terminal, Ctrl-C would end it.
+    await nudgeAgent(world.fleet, 'alder', 'echo o\u0003n\u202ee')
+    await expect.poll(() => world.printed('alder')).toContain('ready after: echo one')
     // Once it has ended, whoever speaks to it hears what to do.
     await world.order('alder', 'crash')
     await expect.poll(() => liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('dead')

@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
@@ -137,6 +137,21 @@ PATH='${box.env['PATH'] ?? ''}' exec tmux "$@"`,
   const { sessions, session } = await start('alder', echo, `${box.root}:${box.env['PATH'] ?? ''}`)
   expect(existsSync(box.path('asked'))).toBe(true)
   expect(await sessions.list()).toMatchObject([{ name: 'alder', root: session.root, dead: false }])
+})
+
+test('a socket outside the home is in a directory that only we can enter', () => {
+  const long = box.path('x'.repeat(120))
+  const directory = dirname(tmuxSocket(long))
+  try {
+    expect(statSync(directory).mode & 0o777).toBe(0o700)
+    chmodSync(directory, 0o750)
+    expect(() => tmuxSocket(long)).toThrow("isn't a private directory")
+    rmSync(directory, { recursive: true })
+    symlinkSync(box.root, directory)
+    expect(() => tmuxSocket(long)).toThrow("isn't a private directory")
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
 })
 
 test('through a link nobody’s server is commanded', async () => {
