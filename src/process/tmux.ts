@@ -212,7 +212,8 @@ const firstOf = (panes: readonly TmuxPane[]): readonly TmuxPane[] =>
 const word = (text: string): string => (text.endsWith(';') ? `${text.slice(0, -1)}\\;` : text)
 
 /** tmux expands `#H`, `#{…}` and even `#(command)` in a directory. `#[`, however many # it has, stays as it is. */
-const literal = (text: string): string => text.replaceAll(/#+(?![#[])/g, '$&$&')
+const literal = (text: string): string =>
+  text.replaceAll(/(#+)(\[?)/g, (whole, run: string, bracket) => (bracket === '' ? run + run : whole))
 
 /** There is no server, or it is ending with its last session ("no current session"). */
 const isWithoutServer = (stderr: string): boolean =>
