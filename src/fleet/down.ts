@@ -61,6 +61,7 @@ export const fleetDown = async (
     if (running.length === 0) break
     problems.clear()
     for (const group of inStopOrder(context, running)) {
+      if (group.length > 0) context.isolation.progress(`stopping ${group.map(({ name }) => name).join(', ')}`)
       await Promise.all(
         group.map(async (agent) => {
           try {
@@ -126,8 +127,8 @@ const removeStopped = async (context: FleetContext, isSelected: (agent: FleetAge
 }
 
 /**
- * Without commits on its branch, an item loses nothing if another agent starts it again. A parked item keeps its worktree
- * in any case. The gates check for uncommitted files.
+ * Without commits on its branch, an item loses nothing if another agent starts it again. A parked item keeps its
+ * worktree in any case. The gates check for uncommitted files.
  */
 const hasNoCommits = async (
   { isolation }: Pick<FleetContext, 'isolation'>,

@@ -20,8 +20,8 @@ export const isFreeName = async (
 }
 
 /**
- * Names from the pool's theme that no live record, directory (worktree or files) or session uses. Throws if the sessions
- * can't be listed.
+ * Names from the pool's theme that no live record, directory (worktree or files) or session uses. Throws if the
+ * sessions can't be listed.
  */
 export const freeNames = async function* (
   { isolation: { store, home, host }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,

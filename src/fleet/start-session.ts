@@ -36,6 +36,7 @@ export const startSession = async (
 ): Promise<FleetSession> => {
   const { isolation, sessions } = context
   const { failpoint, home, ids } = isolation
+  isolation.progress(`starting ${agent.name}`)
   writeAgentFile(await treeOf(isolation, codebase, environment), agent, item)
   await failpoint('spawn.noted')
   const kind = sessions.chosen()
@@ -75,7 +76,10 @@ export const startSession = async (
   return session
 }
 
-/** Lets the provider wrap a program that runs in the environment. Coppice itself runs outside it, and starts each turn inside. */
+/**
+ * Lets the provider wrap a program that runs in the environment. Coppice itself runs outside it, and starts each turn
+ * inside.
+ */
 const launched = async (
   { isolation }: Pick<FleetContext, 'isolation'>,
   environment: IsolatedEnvironment,

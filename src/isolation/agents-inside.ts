@@ -9,7 +9,10 @@ import type { IsolationContext } from './context.ts'
 type Inside = Pick<IsolatedEnvironment, 'id'> & Partial<Pick<IsolatedEnvironment, 'work'>>
 type Context = Pick<IsolationContext, 'store' | 'host' | 'home'>
 
-/** The fleet's agents that may be working in the environment. Agents of other hosts always count, since they can't be checked. */
+/**
+ * The fleet's agents that may be working in the environment. Agents of other hosts always count, since they can't be
+ * checked.
+ */
 export const agentsInside = async (context: Context, environment: Inside): Promise<GateAnswer[]> => {
   const answers: GateAnswer[] = []
   for (const agent of await agentsOf(context, environment)) {
@@ -27,7 +30,7 @@ const agentsOf = async ({ store, host }: Context, { id, work }: Inside): Promise
   return named?.kind === 'crew' && own.every((one) => one.id !== named.id) ? [...own, named] : own
 }
 
-/** It isn't only its session's first process: what it started elsewhere may still write here. */
+/** Checks more than the session's first process, because any of the agent's processes may still write here. */
 const isAtWork = async ({ home }: Context, { session, state, spawn }: FleetAgent): Promise<boolean> => {
   if (session !== undefined && liveness(session.root) !== 'dead') return true
   if (!mayHaveSession(state)) return false

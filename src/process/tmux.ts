@@ -247,7 +247,10 @@ const assertOwn = (socket: string): void => {
   if (found?.isSymbolicLink() === true) throw notAFile(socket, found)
 }
 
-/** Our server, even if unreachable. Recognised by its command line, that of the call that started it, which names the socket. */
+/**
+ * Our server, even if unreachable. Recognised by its command line, that of the call that started it, which names the
+ * socket.
+ */
 const ownServer = async (socket: string): Promise<ProcessIdentity | undefined> => {
   for (const { identity, command } of await processTable()) {
     if (!(process.platform === 'linux' ? command === 'tmux: server' : command.includes('tmux'))) continue

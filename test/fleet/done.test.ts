@@ -265,14 +265,14 @@ describe("a repository's formula", () => {
   })
 
   test.each([
-    ['steps: [validate, intent, push, settle]', /incomplete/],
+    ['steps: [validate, intent, push, settle]', /missing or out of order/],
     ['steps: [validate, push, intent, settle, leave]', /before `intent`/],
-    ['steps: [validate, intent, push, push, settle, leave]', /`push` twice/],
+    ['steps: [validate, intent, push, push, settle, leave]', /`push` is listed twice/],
     ['steps: [validate, intent, deploy, settle, leave]', /"deploy" isn't a step/],
     ['steps: [validate, intent, open-pr, settle, leave]', /`open-pr` must come after `push`/],
     ['steps: [validate, intent, {run: x, timeout: soon}, settle, leave]', /isn't a step/],
     ['stages: []', /unknown key "stages"/],
-    ['steps: [', /valid YAML/],
+    ['steps: [', /invalid YAML/],
   ])('%s is an error that says what is wrong', async (text, message) => {
     await using world = await makeFleetWorld(withFormula(text))
     const work = await atWork(world)

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -6,6 +7,7 @@ import { coppice } from '../../src/domain/remedy.ts'
 import { nudgeAgent } from '../../src/fleet/peek-and-nudge.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
+import { tmuxSocket } from '../../src/fleet/sessions/tmux-socket.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { assertHooksAgree, type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
 import { launchingWith } from '../helpers/launching.ts'
@@ -26,7 +28,8 @@ const uninstalled: Agent = {
 
 describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind) => {
   test('gives the item to a named agent, whose program runs in its own worktree', async () => {
-    await using world = await makeFleetWorld({ kind })
+    const waits: string[] = []
+    await using world = await makeFleetWorld({ kind, context: { progress: (message) => void waits.push(message) } })
     const item = await world.addItem('Fix login', { body: 'It fails.' })
     const { agent, environment } = await slung(world, item.id)
     expect(agent).toMatchObject({ name: 'alder', state: 'working', pool: 'workers', itemId: item.id, restarts: 0 })
@@ -36,6 +39,7 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
     expect(liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('alive')
     expect(await world.item(item.id)).toMatchObject({ state: 'hooked', environmentId: environment.id })
     expect(world.told.map(({ kind: what }) => what)).toEqual(['started'])
+    expect(waits).toEqual(expect.arrayContaining(['creating a worktree for alder', 'starting alder']))
     await expect.poll(() => world.printed('alder')).toContain(`ready alder ${item.id}`)
     await world.order('alder', 'commit login')
     await expect.poll(() => world.printed('alder')).toContain('ready after: commit login')
@@ -44,9 +48,12 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
     // In a terminal, Ctrl-C would end it.
     await nudgeAgent(world.fleet, 'alder', 'echo o\u0003n\u202ee')
     await expect.poll(() => world.printed('alder')).toContain('ready after: echo one')
-    // Once it has ended, whoever speaks to it hears what to do.
-    await world.order('alder', 'crash')
-    await expect.poll(() => liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('dead')
+    if (kind === 'process') return
+    // Its terminal is lost, and it lives on: whoever speaks to it hears what to do.
+    await world.order('alder', "trap '' HUP; touch deaf; sleep 1000")
+    await expect.poll(() => existsSync(join(environment.path, 'deaf'))).toBe(true)
+    const server = ['-S', tmuxSocket(world.context.home), 'display-message', '-p', '#{pid}']
+    process.kill(Number(execFileSync('tmux', server, { encoding: 'utf8' })), 'SIGKILL')
     await expect(nudgeAgent(world.fleet, 'alder', 'hello')).rejects.toMatchObject({
       message: expect.stringMatching(/^alder can't be reached: /),
       remedy: expect.arrayContaining([coppice('fleet up alder')]),

@@ -78,9 +78,11 @@ describe('down and up', () => {
   })
 
   test('one agent by name stops and starts; the others and the fleet stay', async () => {
-    await using world = await makeFleetWorld({})
+    const waits: string[] = []
+    await using world = await makeFleetWorld({ context: { progress: (message) => void waits.push(message) } })
     const [first, second] = [await atWork(world), await atWork(world)]
     expect(named((await fleetDown(world.fleet, { by, only: ['alder'], graceMs: 0 })).stopped)).toEqual(['alder'])
+    expect(waits).toContain('stopping alder')
     expect((await now(world, second)).state).toBe('working')
     expect(await sling(world.fleet, { item: first.item, by })).toMatchObject({ outcome: 'started' })
     expect((await now(world, first)).state).toBe('working')

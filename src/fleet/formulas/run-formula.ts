@@ -1,6 +1,6 @@
 /*
- * Executes a formula for `coppice done`. In: a formula and an agent. Out: each step done exactly once, whichever process
- * executes it and however often one dies. `choose.ts` picks the formula; `steps/` has the steps.
+ * Executes a formula for `coppice done`. In: a formula and an agent. Out: each step done exactly once, whichever
+ * process executes it and however often one dies. `choose.ts` picks the formula; `steps/` has the steps.
  */
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
@@ -32,7 +32,9 @@ export type ContinueOptions = {
   readonly until?: 'intended'
 }
 
-/** Executes the remaining steps of a run. Only one process does so at a time; any process can take over from a dead one. */
+/**
+ * Executes the remaining steps of a run. Only one process does so at a time; any process can take over from a dead one.
+ */
 export const continueFormula = async (
   context: FleetContext,
   runId: string,
@@ -80,8 +82,10 @@ export const refused = (run: FormulaRun): FormulaOutcome => {
 }
 
 /** Unknown counts as alive. */
-export const isHeld = ({ isolation: { host } }: FleetContext, { holder }: FormulaRun): boolean =>
-  holder !== undefined && (holder.host !== host || liveness(holder.process) !== 'dead')
+export const isHeld = (
+  { isolation: { host } }: Pick<FleetContext, 'isolation'>,
+  { holder }: Pick<FormulaRun, 'holder'>,
+): boolean => holder !== undefined && (holder.host !== host || liveness(holder.process) !== 'dead')
 
 const take = async (context: FleetContext, run: FormulaRun): Promise<boolean> => {
   const { store, host, self } = context.isolation
@@ -161,7 +165,9 @@ const execute = async (context: FleetContext, subject: StepSubject, { step }: St
   }
 }
 
-/** Before the intent, the run is refused, and the agent decides what to do. After it, the next process retries the step. */
+/**
+ * Before the intent, the run is refused, and the agent decides what to do. After it, the next process retries the step.
+ */
 const noteFailure = async (
   context: FleetContext,
   subject: StepSubject,
