@@ -19,7 +19,7 @@ export const stopAgent = async (
   { graceMs = GRACE_MS }: { readonly graceMs?: number } = {},
 ): Promise<Stopped> => {
   const { store, failpoint } = context.isolation
-  if (!(await endSession(context, agent, { graceMs }))) return { outcome: 'running', agent }
+  if (!(await endRecorded(context, agent, graceMs))) return { outcome: 'running', agent }
   await failpoint('stop.session')
   await completeFormula(context, agent)
   for (;;) {
@@ -32,6 +32,28 @@ export const stopAgent = async (
     if (await store.fleetAgents.move(now.id, now.state, 'stopped', patch)) {
       await failpoint('stop.recorded')
       return { outcome: 'stopped', agent: { ...now, ...patch, state: 'stopped' } }
+    }
+  }
+}
+
+/** Records that the agent is being stopped, so that after a crash its dead session doesn't look like the agent's death. */
+const endRecorded = async (context: FleetContext, agent: FleetAgent, graceMs: number): Promise<boolean> => {
+  const { fleetAgents } = context.isolation.store
+  const { id, state, drainingSince } = agent
+  const intent = { holder: context.isolation.self, drainingSince: undefined }
+  const isRecorded =
+    state === 'draining'
+      ? await fleetAgents.update(id, intent).then(() => true)
+      : (state === 'working' || state === 'stuck') && (await fleetAgents.move(id, state, 'draining', intent))
+  let isEnded = false
+  try {
+    isEnded = await endSession(context, agent, { graceMs })
+    return isEnded
+  } finally {
+    // It still runs, or nobody knows.
+    if (isRecorded && !isEnded) {
+      if (state === 'draining') await fleetAgents.update(id, { drainingSince })
+      else await fleetAgents.move(id, 'draining', 'working')
     }
   }
 }
