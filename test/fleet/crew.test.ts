@@ -61,6 +61,8 @@ describe.each(providerNames)('a crew member with environments of the kind %s', (
     const { path } = environment
     await world.order('rust', 'commit hello')
     await expect.poll(() => world.box.raw(path, 'log', '-1', '--format=%s by %an <%ae>')).toContain('hello by rust')
+    await world.order('rust', 'echo "by $GIT_AUTHOR_NAME of $GIT_COMMITTER_EMAIL"')
+    await expect.poll(() => world.printed('rust')).toContain('by rust of rust@crew.coppice.invalid')
     // Asked for again, it is the same one.
     const again = await addCrewTree(world.fleet, 'rust', lib, { by })
     expect('environment' in again && again.environment.id).toBe(all[1]?.environment.id)

@@ -184,13 +184,13 @@ describe('the schedule of a server', () => {
   })
 
   test('gives ready items to a pool that pulls, and looks again later', async () => {
-    await using world = await makeFleetWorld({ pools: [{ pull: true }] })
+    await using world = await makeFleetWorld({ pools: [{ pull: true }], settings: { patrolSeconds: 7 } })
     await world.addItem('Fix login')
     const { schedule, timers, first } = await rounds(world)
     schedule.start()
     await first
     await expect.poll(() => timers.length).toBe(1)
-    expect(timers[0]?.afterMs).toBe(30_000)
+    expect(timers[0]?.afterMs).toBe(7_000)
     expect(await states(world)).toEqual({ alder: ['working', 1] })
     await schedule.stop()
   })

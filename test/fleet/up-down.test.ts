@@ -6,6 +6,7 @@ import type { FleetAgent, FleetSession, SessionKind } from '../../src/domain/fle
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
+import { endSession } from '../../src/fleet/end-session.ts'
 import { parkByHand } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
@@ -67,6 +68,9 @@ describe('down and up', () => {
         why: { kind: 'other-life' },
       })
     }
+    // Whoever still ends the earlier life leaves the sessions of this one alone.
+    for (const { agent } of [first, second]) expect(await endSession(world.fleet, agent, { graceMs: 0 })).toBe(true)
+    expect(named(await world.fleet.sessions.of('process').list()).toSorted()).toEqual(['alder', 'beech'])
     expect(existsSync(join(second.environment.path, 'half.txt'))).toBe(true)
     expect(world.told.map(({ kind }) => kind)).toEqual(['started', 'started', 'restarted', 'restarted'])
     expect(await fleetUp(world.fleet, { by })).toMatchObject({ started: [], problems: [] })

@@ -2,7 +2,7 @@ import { shellWord } from '../../domain/text/shell-word.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { type FleetAgent, mayHaveSession } from '../../domain/fleet/agent.ts'
-import { isSettled, type Item, type ParkReason } from '../../domain/fleet/item.ts'
+import { isSettled, type Item, type ParkReason, toNote } from '../../domain/fleet/item.ts'
 import type { GateAnswer } from '../../domain/removal/gates.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
 import type { Store } from '../../store/store.ts'
@@ -105,7 +105,7 @@ export const parkByHand = (
 ): Promise<Item> =>
   context.isolation.store.transaction(async (inside) => {
     const item = await itemNumbered(inside, itemId)
-    const reason: ParkReason = { kind: 'asked', note: note?.slice(0, 2_000) }
+    const reason: ParkReason = { kind: 'asked', note: note === undefined ? undefined : toNote(note) }
     // With a question of its own, it would look as if that had been asked.
     if (item.state === 'parked' && note !== undefined) {
       throw new AppError('usage', `item ${itemId} is parked already`, {
