@@ -108,11 +108,17 @@ describe('down and up', () => {
   })
 
   test('down --clean removes what loses nothing, and says what it kept and why', async () => {
-    await using world = await makeFleetWorld({ remote: true, pools: [{ names: ['alder', 'beech', 'cedar', 'fir'] }] })
+    const names = ['alder', 'beech', 'cedar', 'fir', 'larch', 'maple']
+    await using world = await makeFleetWorld({ remote: true, pools: [{ names, max: 6 }] })
     const untouched = await atWork(world)
     const committed = await atWork(world, { commit: true })
     const dirty = await atWork(world)
     const parked = await atWork(world)
+    const elsewhere = await atWork(world)
+    world.box.raw(elsewhere.environment.path, 'checkout', '-qb', 'fix')
+    commitIn(world, elsewhere)
+    const renamed = await atWork(world)
+    world.box.raw(renamed.environment.path, 'branch', '-m', 'renamed')
     writeFileSync(join(dirty.environment.path, 'half.txt'), 'half\n')
     await parkByHand(world.fleet, parked.item, { note: 'Which API?', by })
     const { removed, kept, problems } = await fleetDown(world.fleet, { by, clean: true, graceMs: 0 })
@@ -123,10 +129,12 @@ describe('down and up', () => {
       ['beech', ['nobody-elses']],
       ['cedar', ['nothing-uncommitted']],
       ['fir', ['nobody-elses']],
+      ['larch', ['nobody-elses']],
+      ['maple', ['nobody-elses']],
     ])
     expect(existsSync(untouched.environment.path)).toBe(false)
     expect(await world.item(untouched.item)).toMatchObject({ state: 'open', environmentId: undefined })
-    for (const { environment, item } of [committed, dirty, parked]) {
+    for (const { environment, item } of [committed, dirty, parked, elsewhere, renamed]) {
       expect(existsSync(environment.path)).toBe(true)
       expect(['hooked', 'parked']).toContain((await world.item(item)).state)
     }
