@@ -7,14 +7,17 @@ const YOUNG_MS = 60_000
 
 /**
  * Ends the sessions that no agent of this host has: their worktrees are gone or were never theirs. One whose root can't
- * be identified, or that is young, is left. Returns the names.
+ * be identified, or that is young, is left; so are `except`. Returns the names.
  */
-export const endStraySessions = async ({ isolation, sessions }: FleetContext): Promise<readonly string[]> => {
+export const endStraySessions = async (
+  { isolation, sessions }: FleetContext,
+  { except = [] }: { readonly except?: readonly string[] } = {},
+): Promise<readonly string[]> => {
   const { store, host, clock } = isolation
   const ended: string[] = []
   for (const kind of sessions.all()) {
     for (const { name, root, dead, startedAt } of await kind.list()) {
-      if ((await store.fleetAgents.byName(host, name)) !== undefined) continue
+      if (except.includes(name) || (await store.fleetAgents.byName(host, name)) !== undefined) continue
       if (!dead) {
         if (root === undefined || startedAt === undefined || clock() - startedAt < YOUNG_MS) continue
         // Asked again right before: an agent of this name may have been recorded since.

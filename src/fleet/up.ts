@@ -46,7 +46,8 @@ export const fleetUp = async (context: FleetContext, { by, only = [] }: UpReques
   await store.fleetControl.set(host, { state: 'up', why: '', since: clock() })
   const { left } = await recoverFleet(context)
   const rebuilt = await rebuildFleet(context, { by })
-  const ended = await endStraySessions(context)
+  // What couldn't be rebuilt now may be at work all the same, and is tried again.
+  const ended = await endStraySessions(context, { except: rebuilt.problems.map(({ agent }) => agent) })
   const agents = (await store.fleetAgents.live({ host })).filter(({ name }) => only.length === 0 || only.includes(name))
   const outcomes = await mapConcurrent(AT_ONCE, agents, async (agent): Promise<Outcome> => {
     try {

@@ -1,16 +1,21 @@
 import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ItemSource } from '../../src/domain/fleet/item.ts'
 import type { FleetAgent, FleetSession, SessionKind } from '../../src/domain/fleet/agent.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import { readAgentFile } from '../../src/fleet/agent-file.ts'
+import { addCrew } from '../../src/fleet/crew.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
-import { parkByHand } from '../../src/fleet/items/close.ts'
+import { closeItem, parkByHand } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
+import { treeOf } from '../../src/fleet/tree.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
 import { liveness } from '../../src/process/identity.ts'
+import type { Store } from '../../src/store/store.ts'
+import { scripted } from '../crash/fleet-operations.ts'
 import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'
 import { openCopiedStore } from '../helpers/store.ts'
 
@@ -243,4 +248,80 @@ test('an agent that claims to be another one is not rebuilt, and the other one i
   expect(problems).toMatchObject([{ agent: honest.agent.name, why: expect.stringContaining(liar.environment.path) }])
   expect(existsSync(liar.environment.path)).toBe(true)
   await fleetDown(later.fleet, { by, graceMs: 0 })
+})
+
+/** Its first transaction in which an item is recovered fails at its end. */
+const failingOnce = ({ context: { store } }: FleetWorld): Store => {
+  let hasFailed = false
+  const transaction: Store['transaction'] = (work) =>
+    store.transaction(async (inside) => {
+      let isRebuild = false
+      const recover: Store['items']['recover'] = (item) => {
+        isRebuild = true
+        return inside.items.recover(item)
+      }
+      const result = await work({ ...inside, items: { ...inside.items, recover } })
+      if (!isRebuild || hasFailed) return result
+      hasFailed = true
+      throw new Error('the disk is full')
+    })
+  return { ...store, transaction }
+}
+
+test('what fails while it is rebuilt stays as it is, its session too, and is rebuilt the next time', async () => {
+  await using world = await makeFleetWorld({})
+  const work = await atWork(world)
+  const lost = await withoutDatabase(world)
+  const { store } = lost.context
+  const context = { ...lost.context, store: failingOnce(lost), clock: () => Date.now() + 61_000 }
+  const first = await fleetUp({ ...lost.fleet, isolation: context }, { by })
+  expect(first.problems).toMatchObject([{ agent: 'alder', why: expect.stringContaining('the disk is full') }])
+  expect(first.ended).toEqual([])
+  expect(await store.fleetAgents.live({})).toEqual([])
+  const codebase = (await store.codebases.list(lost.context.host))[0] ?? expect.unreachable('it is not registered')
+  expect(await store.environments.live(codebase.id)).toEqual([])
+  // Its number is given to another item before it is rebuilt.
+  const other = { title: 'Write docs', body: '', priority: 2, after: [], source: undefined } as const
+  await store.items.insert({ codebaseId: codebase.id, ...other, createdBy: by, createdAt: 1 })
+  const { rebuilt, running, ended, problems } = await fleetUp({ ...lost.fleet, isolation: context }, { by })
+  expect({ ...rebuilt, ended, problems }).toMatchObject({ agents: ['alder'], items: [2], ended: [], problems: [] })
+  expect(named(running)).toEqual(['alder'])
+  expect(liveness(rootOf(work.agent.session))).toBe('alive')
+  expect(await now(lost, work)).toMatchObject({ state: 'working', itemId: 2, spawn: work.agent.spawn })
+  expect(await lost.item(2)).toMatchObject({ state: 'hooked', title: 'Fix login' })
+  expect(readAgentFile(await treeOf(context, codebase, work.environment))?.item).toMatchObject({ id: 2 })
+  await fleetDown(lost.fleet, { by, graceMs: 0 })
+})
+
+test('nobody begins again with what was finished before the database was lost', async () => {
+  const script = resolve(import.meta.dirname, '../helpers/fleet-worker.sh')
+  await using world = await makeFleetWorld({ agents: [scripted(script)], pools: [{ done: 'push' }] })
+  const { fleet, context, codebase } = world
+  // Each worktree stays: there is something in it that isn't committed.
+  const late = ({ environment: { path } }: Pick<AtWork, 'environment'>): void =>
+    writeFileSync(join(path, 'late.txt'), 'late\n')
+  const finished = await atWork(world, { commit: true })
+  const failpoint = async (name: string): Promise<void> => void (name === 'formula.push.done' && late(finished))
+  const finishing = { ...fleet, isolation: { ...context, failpoint } }
+  await done(finishing, { agent: finished.agent.name, spawn: finished.agent.spawn })
+  const closed = await atWork(world)
+  late(closed)
+  await fleetDown(fleet, { by, only: [closed.agent.name], graceMs: 0 })
+  await closeItem(fleet, closed.item, by)
+  await addCrew(fleet, { name: 'rust', codebases: [codebase], agent: 'scripted', by })
+  const { id } = await world.addItem('Write docs')
+  const given = await sling(fleet, { item: id, by, crew: 'rust' })
+  const { agent, environment } = given.outcome === 'started' ? given : expect.unreachable()
+  commitIn(world, { agent, environment, item: id })
+  await done(fleet, { agent: 'rust', spawn: agent.spawn, mode: 'push' })
+  await fleetDown(fleet, { by, graceMs: 0 })
+  const lost = await withoutDatabase(world)
+  const { rebuilt, started, problems } = await fleetUp(lost.fleet, { by })
+  expect({ ...rebuilt, problems }).toEqual({ agents: ['rust'], items: [finished.item, closed.item], problems: [] })
+  expect(started).toMatchObject([{ name: 'rust', itemId: undefined }])
+  for (const { environment: its, item } of [finished, closed]) {
+    expect(await lost.item(item)).toMatchObject({ state: 'closed', environmentId: undefined })
+    expect(existsSync(join(its.path, 'late.txt'))).toBe(true)
+  }
+  await fleetDown(lost.fleet, { by, graceMs: 0 })
 })

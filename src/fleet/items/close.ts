@@ -10,6 +10,7 @@ import type { FleetContext } from '../context.ts'
 import { forgetFiles, isProvablyDead } from '../end-session.ts'
 import { itemNumbered } from './add.ts'
 import { parkItem, unhookItem } from './change.ts'
+import { noteInWorktree } from './note-in-worktree.ts'
 
 export type Closed = {
   readonly item: Item
@@ -82,12 +83,13 @@ const assertAsleep = async (context: FleetContext, agent: FleetAgent, { id }: It
   })
 }
 
-const removeWorktree = async (
-  { isolation, environments }: FleetContext,
-  { environmentId }: Item,
-): Promise<Closed['worktree']> => {
-  const environment = environmentId === undefined ? undefined : await isolation.store.environments.get(environmentId)
+const removeWorktree = async (context: FleetContext, { id, environmentId }: Item): Promise<Closed['worktree']> => {
+  const { isolation, environments } = context
+  const { store } = isolation
+  const environment = environmentId === undefined ? undefined : await store.environments.get(environmentId)
   if (environment === undefined || environment.status !== 'active') return undefined
+  const codebase = await store.codebases.get(environment.codebaseId)
+  await noteInWorktree(context, codebase, environment, id)
   try {
     const outcome = await (await environments()).destroy(environment, { trigger: 'fleet' })
     return { environment, kept: outcome.outcome === 'refused' ? outcome.reasons : [] }
