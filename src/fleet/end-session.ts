@@ -42,8 +42,11 @@ export const endSession = async (
   return true
 }
 
-/** Another process may have started the agent again, or another one of its name: that session isn't ours to clear. */
-const isLatestLife = async ({ isolation: { store } }: Context, { host, name, spawn }: FleetAgent): Promise<boolean> => {
+/** Another process may have started the agent again, or another one of its name: what that has isn't ours to clear. */
+export const isLatestLife = async (
+  { isolation: { store } }: Pick<FleetContext, 'isolation'>,
+  { host, name, spawn }: FleetAgent,
+): Promise<boolean> => {
   const latest = await store.fleetAgents.byName(host, name)
   return latest === undefined || latest.spawn === spawn
 }

@@ -4,6 +4,7 @@ import { AppError } from '../domain/errors.ts'
 import type { Item } from '../domain/fleet/item.ts'
 import type { FleetContext } from './context.ts'
 import { endSession } from './end-session.ts'
+import { finishFormula } from './formulas/run-formula.ts'
 import { assertDatabaseInConfig } from './sessions/database.ts'
 import { whyNotUp } from './sling/hook.ts'
 import { startSession } from './start-session.ts'
@@ -28,13 +29,14 @@ export type Awake = {
  */
 export const wakeAgent = async (
   context: FleetContext,
-  agent: FleetAgent,
-  item: Item | undefined,
+  found: FleetAgent,
+  its: Item | undefined,
   { by, conversation, afterCrash = false }: WakeRequest,
 ): Promise<Awake> => {
   const { isolation } = context
   const { store, clock, ids, self, settings, failpoint } = isolation
   assertDatabaseInConfig(isolation)
+  const { agent, item } = await afterFinishing(context, found, its)
   const asleep = agent.state
   if (asleep !== 'stopped' && asleep !== 'crashed') {
     throw new AppError('busy', `${agent.name} is ${agent.state}`)
@@ -83,6 +85,22 @@ export const wakeAgent = async (
     await sleepAgain(context, agent.id, asleep)
     throw error
   }
+}
+
+/** What its last life had begun to finish comes first: finished later, it would end the new one at work. */
+const afterFinishing = async (
+  context: FleetContext,
+  agent: FleetAgent,
+  item: Item | undefined,
+): Promise<{ readonly agent: FleetAgent; readonly item: Item | undefined }> => {
+  const { store } = context.isolation
+  const begun = await store.formulaRuns.runningOf(agent.id)
+  if (begun === undefined) return { agent, item }
+  const { outcome } = await finishFormula(context, begun)
+  const now = await store.fleetAgents.get(agent.id)
+  if (outcome === 'busy') throw new AppError('busy', `what ${agent.name} had begun is just being finished`)
+  if (now === undefined || now.state === 'gone') throw new AppError('busy', `${agent.name} has just finished`)
+  return { agent: now, item: now.itemId === undefined ? undefined : await store.items.get(now.itemId) }
 }
 
 /** A parked item is worked on again. */

@@ -1,10 +1,11 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
+import { forgetFiles } from '../../src/fleet/end-session.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { closeItem, parkByHand, reopenItem } from '../../src/fleet/items/close.ts'
 import { keepPools } from '../../src/fleet/keep-pools.ts'
@@ -125,6 +126,67 @@ describe('done', () => {
     expect(await done(finishing, agentCaller(agent))).toMatchObject({ outcome: 'done' })
     expect(await world.item(item)).toMatchObject({ state: 'closed' })
     await assertHooksAgree(world)
+  })
+
+  describe('that fails after its intent', () => {
+    /** While its worktree is away. */
+    const interrupted = async (world: FleetWorld): Promise<AtWork> => {
+      const work = await atWork(world)
+      const { path } = work.environment
+      const failpoint = at('formula.intent.done', async () => renameSync(path, `${path}.away`))
+      await expect(done(other(world, { failpoint }), agentCaller(work.agent))).rejects.toThrow("doesn't exist")
+      await fleetDown(world.fleet, { by, only: [work.agent.name], graceMs: 0 })
+      return work
+    }
+    const back = ({ environment: { path } }: AtWork): void => renameSync(`${path}.away`, path)
+    const pushed = ({ box }: FleetWorld): string => box.raw(box.path('origin.git'), 'branch', '--list', 'agent/*')
+
+    test('is finished before its agent is started again, not while it is at work', async () => {
+      await using world = await makeFleetWorld({ remote: true, pools: [{ done: 'push' }] })
+      const work = await interrupted(world)
+      await expect(start(world, work.item)).rejects.toThrow("doesn't exist")
+      back(work)
+      await expect(start(world, work.item)).rejects.toMatchObject({ message: 'alder has just finished' })
+      expect(await world.item(work.item)).toMatchObject({ state: 'closed' })
+      expect(pushed(world)).not.toBe('')
+      await assertHooksAgree(world)
+    })
+
+    test('is not finished once its item was closed', async () => {
+      await using world = await makeFleetWorld({ remote: true, pools: [{ done: 'push' }] })
+      const { formulaRuns } = world.context.store
+      const work = await interrupted(world)
+      const [begun] = await formulaRuns.running()
+      const { self, host } = world.context
+      await formulaRuns.update(begun?.id ?? '', { holder: { host, process: self } }, 0)
+      await expect(closeItem(world.fleet, work.item, by)).rejects.toMatchObject({ code: 'busy' })
+      expect(await world.item(work.item)).toMatchObject({ state: 'hooked' })
+      await formulaRuns.update(begun?.id ?? '', { holder: undefined }, 0)
+      await closeItem(world.fleet, work.item, by)
+      back(work)
+      await recoverFleet(world.fleet)
+      expect(pushed(world)).toBe('')
+      expect(world.told.map(({ kind }) => kind)).toEqual(['started', 'closed'])
+      expect(existsSync(work.environment.path)).toBe(true)
+      expect(await formulaRuns.running()).toEqual([])
+      await assertHooksAgree(world)
+    })
+  })
+
+  test('takes no files with it of another agent that has its name by now', async () => {
+    await using world = await makeFleetWorld({ remote: true, pools: [{ done: 'push' }] })
+    const { agent } = await atWork(world)
+    const { id } = await world.addItem('Write docs')
+    const leaving = other(world, {
+      failpoint: at('leave.environment', async () => {
+        await world.context.store.fleetAgents.move(agent.id, 'finishing', 'gone')
+        forgetFiles(world.fleet, 'alder')
+        expect(await start(world, id)).toMatchObject({ agent: { name: 'alder' } })
+      }),
+    })
+    expect(await done(leaving, agentCaller(agent))).toMatchObject({ outcome: 'done' })
+    expect(existsSync(agentDirectory(world.context.home, 'alder'))).toBe(true)
+    expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'working', itemId: id })
   })
 })
 

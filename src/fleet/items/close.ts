@@ -8,6 +8,7 @@ import { coppice, remedy } from '../../domain/remedy.ts'
 import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
 import { forgetFiles, isProvablyDead } from '../end-session.ts'
+import { abandonFormula } from '../formulas/run-formula.ts'
 import { itemNumbered } from './add.ts'
 import { parkItem, unhookItem } from './change.ts'
 import { noteInWorktree } from './note-in-worktree.ts'
@@ -54,6 +55,9 @@ const close = async (
 ): Promise<boolean> => {
   const { clock } = context.isolation
   if (agent !== undefined) {
+    if (!(await abandonFormula(context, store, agent.id))) {
+      throw new AppError('busy', `${agent.name} is just finishing item ${item.id}`, { remedy: 'try again' })
+    }
     await takeItem(store, agent, clock())
     const gone = { to: 'closed', agent: agent.name, why: 'closed', by, withoutEnvironment: true } as const
     return unhookItem(context, store, item, gone)

@@ -24,17 +24,17 @@ export const undoSling = async (context: FleetContext, agentId: string): Promise
   const stays = await removeOwn(context, agent)
   await failpoint('undo-sling.environment')
   const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)
-  await store.transaction(async (inside) => {
+  const isOurs = await store.transaction(async (inside) => {
     const end = { endedAt: clock(), session: undefined, holder: self }
-    if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'gone', end))) return
-    if (item?.state === 'hooked') {
-      const why = 'not-started'
-      const withoutEnvironment = !stays
-      await unhookItem(context, inside, item, { to: 'open', agent: agent.name, why, by: 'fleet', withoutEnvironment })
-    }
+    if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'gone', end))) return false
+    if (item?.state !== 'hooked') return true
+    const why = 'not-started'
+    const withoutEnvironment = !stays
+    await unhookItem(context, inside, item, { to: 'open', agent: agent.name, why, by: 'fleet', withoutEnvironment })
+    return true
   })
   await failpoint('undo-sling.unhooked')
-  forgetFiles(context, agent.name)
+  if (isOurs) forgetFiles(context, agent.name)
   if (stays) log.warn('an agent could not be started, and its worktree stays', { agent: agent.name })
 }
 

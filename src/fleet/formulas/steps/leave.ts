@@ -2,7 +2,7 @@ import { AppError, toAppError } from '../../../domain/errors.ts'
 import type { FormulaRun } from '../../../domain/fleet/formula.ts'
 import { identityWord } from '../../../domain/process-identity.ts'
 import { isInside } from '../../caller.ts'
-import { endSession, forgetFiles } from '../../end-session.ts'
+import { endSession, forgetFiles, isLatestLife } from '../../end-session.ts'
 import type { FleetContext } from '../../context.ts'
 import { noteInWorktree } from '../../items/note-in-worktree.ts'
 import type { Step, StepSubject } from '../step.ts'
@@ -33,7 +33,7 @@ export const leave: Step = async (context, subject) => {
   await noteInWorktree(context, codebase, environment, run.itemId)
   const detail = await removeEnvironment(context, subject)
   await isolation.failpoint('leave.environment')
-  forgetFiles(context, agent.name)
+  if (await isLatestLife(context, agent)) forgetFiles(context, agent.name)
   return {
     state: 'done',
     ...(detail !== undefined && { detail }),
