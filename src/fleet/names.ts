@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import type { CodebaseId } from '../domain/names.ts'
 import { nameCandidates } from '../domain/fleet/names.ts'
 import type { PoolSettings } from '../domain/fleet/pool.ts'
 import { toWork } from '../domain/work.ts'
@@ -20,20 +19,20 @@ export const isFreeName = async (
 }
 
 /**
- * Whether an agent may be called so: no live record, no directory (its worktree, its files) and no session has the name.
+ * Names for which there is no live record, no directory (a worktree in any codebase, the agent's files) and no session.
  * Sessions that can't be listed count as there.
  */
 export const freeNames = async function* (
   { isolation: { store, home, host }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,
   pool: Pick<PoolSettings, 'names'>,
-  codebaseId: CodebaseId,
 ): AsyncGenerator<string> {
   const used = new Set((await store.fleetAgents.live({ host })).map(({ name }) => name))
   // A session whose program has ended is one, too, until it is cleared.
   for (const kind of sessions.all()) for (const { name } of await kind.list()) used.add(name)
+  for (const { id } of await store.codebases.list(host)) {
+    for (const { work } of await store.environments.live(id)) if (work.type === 'agent') used.add(work.id)
+  }
   for (const name of nameCandidates(pool.names)) {
-    if (used.has(name) || existsSync(agentDirectory(home, name))) continue
-    const environment = await store.environments.liveByWork(codebaseId, toWork('agent', name))
-    if (environment === undefined) yield name
+    if (!used.has(name) && !existsSync(agentDirectory(home, name))) yield name
   }
 }

@@ -267,6 +267,7 @@ describe("a repository's formula", () => {
     ['steps: [validate, intent, push, settle]', /incomplete/],
     ['steps: [validate, push, intent, settle, leave]', /before `intent`/],
     ['steps: [validate, intent, push, push, settle, leave]', /`push` twice/],
+    ['steps: [validate, intent, settle, push, leave]', /between `settle` and `leave`/],
     ['steps: [validate, intent, deploy, settle, leave]', /"deploy" isn't a step/],
     ['steps: [validate, intent, open-pr, settle, leave]', /`open-pr` must come after `push`/],
     ['steps: [validate, intent, {run: x, timeout: soon}, settle, leave]', /isn't a step/],

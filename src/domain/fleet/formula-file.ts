@@ -57,7 +57,7 @@ const commandStep = (step: unknown): FormulaStep | undefined => {
   return timeoutMs === undefined ? undefined : { run, timeoutMs }
 }
 
-/** Nothing happens before the intent is recorded, and leaving is the end. */
+/** Nothing happens before the intent is recorded or after the item is settled, and leaving is the end. */
 const assertOrder = (steps: readonly FormulaStep[], problem: (message: string, remedy?: string) => AppError): void => {
   const places = required.map((step) => steps.indexOf(step))
   const inOrder = places.every((place, i) => place >= 0 && place > (places[i - 1] ?? -1))
@@ -69,6 +69,8 @@ const assertOrder = (steps: readonly FormulaStep[], problem: (message: string, r
   if (!inOrder || steps.at(-1) !== 'leave') throw problem('its steps are incomplete', remedy)
   if (typeof repeated === 'string') throw problem(`it has \`${repeated}\` twice`, remedy)
   const [, intent = 0, settle = 0] = places
+  // What failed there could no longer send the agent back to its item.
+  if (settle !== steps.length - 2) throw problem('something happens between `settle` and `leave`', remedy)
   if (early >= 0 && early < intent) throw problem('something happens before `intent`', remedy)
   if (steps.includes('validate-discard')) throw problem('`validate-discard` is only for `discard`', remedy)
   const push = steps.indexOf('push')

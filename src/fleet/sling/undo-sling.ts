@@ -47,6 +47,8 @@ const removeOwn = async (context: FleetContext, agent: FleetAgent): Promise<bool
   const found = await store.environments.liveByWork(agent.codebaseId, work)
   if (found === undefined) return false
   if (found.createdAt < agent.createdAt || found.status !== 'active') return true
+  // The clock may have been set back since: it is the worktree of the last agent of this name.
+  if ((await store.fleetAgents.lastGone(agent.host, agent.name))?.environmentId === found.id) return true
   const askedBy = agent.itemId === undefined ? agent.id : itemHolder(agent.itemId)
   try {
     const outcome = await (await environments()).destroy(found, { trigger: 'fleet', askedBy })
