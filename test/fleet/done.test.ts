@@ -153,17 +153,24 @@ describe('done', () => {
     })
   })
 
-  test('commits on another branch are refused, with a command that brings them along from anywhere', async () => {
+  test('commits on another branch or on none are refused, with a command that brings them along from anywhere', async () => {
     await using world = await makeFleetWorld({ remote: true, pools: [{ done: 'push' }] })
     const work = await atWork(world, { commit: false })
     const { path, branch } = work.environment
-    world.box.raw(path, 'switch', '-qc', 'it-s-mine')
-    world.box.raw(path, 'commit', '-q', '--allow-empty', '-m', 'Fix the login')
-    const refused = await finish(world, work)
-    expect(refused).toMatchObject({ outcome: 'refused', why: [{ kind: 'other-branch', branch }] })
-    for (const command of remedies(refused)) execFileSync('sh', ['-c', command], { cwd: world.box.root, stdio: 'pipe' })
+    for (const elsewhere of [
+      ['switch', '-q', '--detach'],
+      ['switch', '-qc', 'it-s-mine'],
+    ] as const) {
+      world.box.raw(path, ...elsewhere)
+      world.box.raw(path, 'commit', '-q', '--allow-empty', '-m', elsewhere[2])
+      const refused = await finish(world, work)
+      expect(refused).toMatchObject({ outcome: 'refused', why: [{ kind: 'other-branch', branch }] })
+      const todo = remedies(refused)
+      expect(todo).toHaveLength(1)
+      for (const command of todo) execFileSync('sh', ['-c', command], { cwd: world.box.root, stdio: 'pipe' })
+    }
     expect(await finish(world, work)).toMatchObject({ outcome: 'done' })
-    expect(world.repo.git('log', '-1', '--format=%s', `origin/${branch}`)).toBe('Fix the login')
+    expect(world.repo.git('log', '-2', '--format=%s', `origin/${branch}`)).toBe('it-s-mine\n--detach')
   })
 
   test('a push that the remote rejects is refused, and works once it is mended', async () => {
