@@ -15,6 +15,8 @@ export type WakeRequest = {
   readonly conversation?: string | undefined
   /** It crashed: counts towards the number of restarts. */
   readonly afterCrash?: boolean
+  /** A person has decided: a parked item is worked on again. Otherwise it goes on waiting. */
+  readonly unpark?: boolean
 }
 
 export type Awake = {
@@ -31,7 +33,7 @@ export const wakeAgent = async (
   context: FleetContext,
   found: FleetAgent,
   its: Item | undefined,
-  { by, conversation, afterCrash = false }: WakeRequest,
+  { by, conversation, afterCrash = false, unpark = false }: WakeRequest,
 ): Promise<Awake> => {
   const { isolation } = context
   const { store, clock, ids, self, settings, failpoint } = isolation
@@ -77,7 +79,7 @@ export const wakeAgent = async (
       const began = { session, lastSignAt: now, workedAt: agent.workedAt ?? now }
       if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return
       if (item !== undefined)
-        await hookAgain(context, inside, { item, agent: agent.name, by, conversation, afterCrash })
+        await hookAgain(context, inside, { item, agent: agent.name, by, conversation, afterCrash, unpark })
     })
     await failpoint('wake.working')
     return { agent: { ...spawning, state: 'working', session }, environment, codebase }
@@ -103,7 +105,6 @@ const afterFinishing = async (
   return { agent: now, item: now.itemId === undefined ? undefined : await store.items.get(now.itemId) }
 }
 
-/** A parked item is worked on again. */
 const hookAgain = async (
   context: FleetContext,
   store: FleetContext['isolation']['store'],
@@ -113,11 +114,13 @@ const hookAgain = async (
     by,
     conversation,
     afterCrash,
+    unpark,
   }: Required<WakeRequest> & { readonly item: Item; readonly agent: string },
 ): Promise<void> => {
   const at = context.isolation.clock()
   const current = (await store.items.get(item.id)) ?? item
   const change = { kind: 'restarted', agent, why: afterCrash ? 'crashed' : 'stopped' } as const
+  if (current.state === 'parked' && !unpark) return
   if (current.state === 'parked') await store.items.move(item.id, { from: 'parked', to: 'hooked', change, by, at })
   else await store.items.note(item.id, change, { by, at })
   await context.tell(store, { kind: 'restarted', item: { ...current, state: 'hooked' }, agent }, conversation)

@@ -50,6 +50,7 @@ describe('down and up', () => {
     await using world = await makeFleetWorld({ pools: [{}] })
     const [first, second] = [await atWork(world, { commit: true }), await atWork(world)]
     writeFileSync(join(second.environment.path, 'half.txt'), 'half\n')
+    await parkByHand(world.fleet, second.item, { note: 'Which API?', by })
     const down = await fleetDown(world.fleet, { by, graceMs: 0 })
     expect(named(down.stopped).toSorted()).toEqual(['alder', 'beech'])
     expect(down).toMatchObject({ removed: [], kept: [], problems: [] })
@@ -73,7 +74,11 @@ describe('down and up', () => {
       })
     }
     expect(existsSync(join(second.environment.path, 'half.txt'))).toBe(true)
-    expect(world.told.map(({ kind }) => kind)).toEqual(['started', 'started', 'restarted', 'restarted'])
+    // Nobody has answered.
+    expect(await world.item(second.item)).toMatchObject({ state: 'parked', parked: { note: 'Which API?' } })
+    expect(world.told.map(({ kind }) => kind)).toEqual(['started', 'started', 'parked', 'restarted'])
+    expect(await sling(world.fleet, { item: second.item, by })).toMatchObject({ outcome: 'started' })
+    expect(await world.item(second.item)).toMatchObject({ state: 'hooked', parked: undefined })
     expect(await fleetUp(world.fleet, { by })).toMatchObject({ started: [], problems: [] })
     await assertHooksAgree(world)
   })
@@ -81,10 +86,12 @@ describe('down and up', () => {
   test('one agent by name stops and starts; the others and the fleet stay', async () => {
     await using world = await makeFleetWorld({})
     const [first, second] = [await atWork(world), await atWork(world)]
+    await parkByHand(world.fleet, first.item, { note: undefined, by })
     expect(named((await fleetDown(world.fleet, { by, only: ['alder'], graceMs: 0 })).stopped)).toEqual(['alder'])
     expect((await now(world, second)).state).toBe('working')
     expect(await sling(world.fleet, { item: first.item, by })).toMatchObject({ outcome: 'started' })
     expect((await now(world, first)).state).toBe('working')
+    expect(await world.item(first.item)).toMatchObject({ state: 'hooked' })
   })
 
   test('pools stop before those that they depend on, and the crew last', async () => {

@@ -41,7 +41,7 @@ export const sling = async (context: FleetContext, request: SlingRequest): Promi
   const down = await store.transaction((inside) => whyNotUp(context, inside))
   if (down !== undefined) return { outcome: 'refused', item, why: down }
   if (hooked !== undefined && (hooked.state === 'stopped' || hooked.state === 'crashed')) {
-    const { agent, environment } = await wakeAgent(context, hooked, item, request)
+    const { agent, environment } = await wakeAgent(context, hooked, item, { ...request, unpark: true })
     return started(context, { agent, environment, codebase, notices: [] }, item)
   }
   if (hooked !== undefined && item.state === 'parked' && hooked.state === 'working') {
