@@ -1,10 +1,8 @@
 import type { FleetAgent } from '../domain/fleet/agent.ts'
+import { marksOf } from '../isolation/agents-inside.ts'
 import { dropLeasesOf } from '../isolation/lease.ts'
-import { liveness } from '../process/identity.ts'
 import { deleteTreeSync } from '../process/files/delete-tree.ts'
-import { agentMark, type RunMark } from '../process/run-mark.ts'
-import { processesOfRuns } from '../process/run-processes.ts'
-import { FLEET_PLATFORM, type FleetContext } from './context.ts'
+import type { FleetContext } from './context.ts'
 import { agentDirectory, rootFile } from './sessions/places.ts'
 import { endProcesses } from './sessions/prepare.ts'
 
@@ -25,7 +23,7 @@ export const endSession = async (
   const { isolation, sessions } = context
   const { home, store, failpoint } = isolation
   if (agent.host !== isolation.host) return false
-  const marks = await marksOf(context, agent)
+  const marks = await marksOf(isolation, agent)
   if (!(await endProcesses(isolation, { root: agent.session?.root, marks, graceMs }))) return false
   await failpoint('session.ended')
   if (await isLatestLife(context, agent)) {
@@ -49,25 +47,6 @@ export const isLatestLife = async (
 ): Promise<boolean> => {
   const latest = await store.fleetAgents.byName(host, name)
   return latest === undefined || latest.spawn === spawn
-}
-
-/** Nothing of this life of the agent is running. Unknown counts as running, and on another host nobody can tell. */
-export const isProvablyDead = async (context: Pick<FleetContext, 'isolation'>, agent: FleetAgent): Promise<boolean> => {
-  if (agent.host !== context.isolation.host) return false
-  if (agent.session !== undefined && liveness(agent.session.root) !== 'dead') return false
-  const { rows, complete } = await processesOfRuns(await marksOf(context, agent))
-  return complete && rows.length === 0
-}
-
-/** On the processes of its session, and of the runs in it if its program has no terminal of its own. */
-const marksOf = async (
-  { isolation: { home, store, host } }: Pick<FleetContext, 'isolation'>,
-  { id, spawn }: FleetAgent,
-): Promise<readonly RunMark[]> => {
-  const runs = (await store.runWatches.ofHost(host)).filter(
-    ({ platform, conversationId }) => platform === FLEET_PLATFORM && conversationId === id,
-  )
-  return [agentMark(home, spawn), ...runs.map(({ data }) => data.mark)]
 }
 
 /** The agent is gone: its name is free again. Its log stays. */

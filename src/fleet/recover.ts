@@ -1,11 +1,12 @@
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
+import { isProvablyDead } from '../isolation/agents-inside.ts'
 import { toAppError } from '../domain/errors.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import { unlessMissing } from '../domain/missing.ts'
 import { liveness } from '../process/identity.ts'
 import { lstatIfThere } from '../process/files/lstat-if-there.ts'
 import type { FleetContext } from './context.ts'
-import { forgetFiles, isProvablyDead } from './end-session.ts'
+import { forgetFiles } from './end-session.ts'
 import { removeTrees, treesOf, undoMember } from './crew.ts'
 import { finishFormulas } from './formulas/done.ts'
 import { removeAgent } from './remove-agent.ts'
@@ -66,14 +67,15 @@ const settle = async (
   }
   if (isBeingLetGo(agent) && liveness(agent.holder) === 'dead') {
     // One that still runs waits for an item again: whoever needs its place lets it go.
-    if (!(await isProvablyDead(context, agent))) return store.fleetAgents.move(agent.id, 'draining', 'working')
+    if (!(await isProvablyDead(context.isolation, agent)))
+      return store.fleetAgents.move(agent.id, 'draining', 'working')
     await endIdle(context, agent)
     return true
   }
   if (!mayHaveSession(agent.state))
     return (await isWithoutWorktree(context, agent)) ? forgetAgent(context, agent) : false
   // `fleet down` was interrupted after it had ended this session.
-  if (!isDown || !(await isProvablyDead(context, agent))) return false
+  if (!isDown || !(await isProvablyDead(context.isolation, agent))) return false
   return (await stopAgent(context, agent, { graceMs: 0 })).outcome !== 'running'
 }
 
@@ -81,7 +83,7 @@ const settleStart = async (context: FleetContext, agent: FleetAgent): Promise<vo
   if (agent.workedAt === undefined) {
     return agent.kind === 'crew' ? undoMember(context, agent.id) : undoSling(context, agent.id)
   }
-  const runs = agent.session !== undefined && !(await isProvablyDead(context, agent))
+  const runs = agent.session !== undefined && !(await isProvablyDead(context.isolation, agent))
   // It ran already when it was given its item. It may be told twice.
   if (runs && agent.itemId !== undefined) return void (await tellAssigned(context, agent))
   await sleepAgain(context, agent.id, 'stopped')

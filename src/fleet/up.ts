@@ -3,11 +3,11 @@
  * again in its own worktree. `rebuild.ts` finds agents and items that the database doesn't know.
  */
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
+import { isProvablyDead } from '../isolation/agents-inside.ts'
 import type { Item } from '../domain/fleet/item.ts'
 import { toAppError } from '../domain/errors.ts'
 import { mapConcurrent } from '../isolation/map-concurrent.ts'
 import type { FleetContext } from './context.ts'
-import { isProvablyDead } from './end-session.ts'
 import { recoverFleet } from './recover.ts'
 import { type Rebuilt, rebuildFleet } from './rebuild.ts'
 import { removeAgent } from './remove-agent.ts'
@@ -79,7 +79,8 @@ type Outcome =
 const bringUp = async (context: FleetContext, found: FleetAgent, by: string): Promise<Outcome> => {
   const { store } = context.isolation
   if (found.state === 'spawning') return { is: 'running', agent: found }
-  if (mayHaveSession(found.state) && !(await isProvablyDead(context, found))) return { is: 'running', agent: found }
+  if (mayHaveSession(found.state) && !(await isProvablyDead(context.isolation, found)))
+    return { is: 'running', agent: found }
   const agent = await asleep(context, found)
   if (agent === undefined) return { is: 'running', agent: found }
   const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)

@@ -56,6 +56,9 @@ export type FleetSession = {
 /** worker: spawned for an item, gone when that is done. crew: permanent, with a tree in any number of codebases. */
 export type FleetAgentKind = 'worker' | 'crew'
 
+/** Of the conversations that keep agents' sessions. */
+export const FLEET_PLATFORM = 'fleet'
+
 /** One named agent of the fleet. The program that it runs is `program`. */
 export type FleetAgent = {
   readonly id: string

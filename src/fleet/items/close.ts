@@ -1,4 +1,5 @@
 import { shellWord } from '../../domain/text/shell-word.ts'
+import { isProvablyDead } from '../../isolation/agents-inside.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { type FleetAgent, mayHaveSession } from '../../domain/fleet/agent.ts'
@@ -7,7 +8,7 @@ import type { GateAnswer } from '../../domain/removal/gates.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
 import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
-import { forgetFiles, isProvablyDead } from '../end-session.ts'
+import { forgetFiles } from '../end-session.ts'
 import { abandonFormula } from '../formulas/run-formula.ts'
 import { itemNumbered } from './add.ts'
 import { parkItem, unhookItem } from './change.ts'
@@ -81,7 +82,7 @@ const assertAsleep = async (context: FleetContext, agent: FleetAgent, { id }: It
   if (agent.host !== context.isolation.host) {
     throw new AppError('busy', `the agent of item ${id} is on another machine`, { remedy: 'close the item there' })
   }
-  if (!mayHaveSession(agent.state) && (await isProvablyDead(context, agent))) return
+  if (!mayHaveSession(agent.state) && (await isProvablyDead(context.isolation, agent))) return
   throw new AppError('busy', `${agent.name} is working on item ${id}`, {
     remedy: remedy`stop it first: ${coppice(`fleet down ${shellWord(agent.name)}`)}`,
   })
