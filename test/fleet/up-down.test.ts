@@ -5,13 +5,14 @@ import type { ItemSource } from '../../src/domain/fleet/item.ts'
 import type { FleetAgent, FleetSession, SessionKind } from '../../src/domain/fleet/agent.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { readAgentFile } from '../../src/fleet/agent-file.ts'
-import { addCrew } from '../../src/fleet/crew.ts'
+import { addCrew, addCrewTree } from '../../src/fleet/crew.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
 import { closeItem, parkByHand } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { treeOf } from '../../src/fleet/tree.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
+import { addCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
 import { liveness } from '../../src/process/identity.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -321,11 +322,18 @@ test('nobody begins again with what was finished before the database was lost', 
   const { agent, environment } = given.outcome === 'started' ? given : expect.unreachable()
   commitIn(world, { agent, environment, item: id })
   await done(fleet, { agent: 'rust', spawn: agent.spawn, mode: 'push' })
+  // Its next item is in another repository.
+  const { codebase: lib } = await addCodebase(context, world.box.repo('lib').path, '/', {})
+  await addCrewTree(fleet, 'rust', lib, { by })
+  const next = await world.addItem('Release', { codebaseId: lib.id })
+  await sling(fleet, { item: next.id, by, crew: 'rust' })
   await fleetDown(fleet, { by, graceMs: 0 })
   const lost = await withoutDatabase(world)
   const { rebuilt, started, problems } = await fleetUp(lost.fleet, { by })
-  expect({ ...rebuilt, problems }).toEqual({ agents: ['rust'], items: [finished.item, closed.item], problems: [] })
-  expect(started).toMatchObject([{ name: 'rust', itemId: undefined }])
+  const items = [finished.item, closed.item, next.id]
+  expect({ ...rebuilt, problems }).toEqual({ agents: ['rust'], items, problems: [] })
+  expect(started).toMatchObject([{ name: 'rust', itemId: next.id }])
+  await assertHooksAgree(lost)
   for (const { environment: its, item } of [finished, closed]) {
     expect(await lost.item(item)).toMatchObject({ state: 'closed', environmentId: undefined })
     expect(existsSync(join(its.path, 'late.txt'))).toBe(true)
