@@ -287,6 +287,19 @@ describe("a repository's formula", () => {
     expect(await world.item(work.item)).toMatchObject({ state: 'hooked' })
   })
 
+  test('runs no command that has left the base branch since it began, even if all that are there are approved', async () => {
+    await using world = await makeFleetWorld(withFormula(formula, { context: { approve: async () => true } }))
+    const work = await atWork(world)
+    const failpoint = async (name: string): Promise<void> => {
+      if (name !== 'formula.intent.done') return
+      world.repo.commit('.coppice/formulas/release.yaml', formula.replace('echo checked', 'false'))
+      world.repo.git('push', '-q', 'origin', 'main')
+    }
+    const moving = { ...world, fleet: { ...world.fleet, isolation: { ...world.context, failpoint } } }
+    expect(await finish(moving, work)).toMatchObject({ outcome: 'refused', why: [{ kind: 'not-approved' }] })
+    expect(await world.item(work.item)).toMatchObject({ state: 'hooked' })
+  })
+
   test('is read from the base commit, not from the agent’s own branch', async () => {
     await using world = await makeFleetWorld(withFormula(formula))
     const work = await atWork(world)

@@ -12,9 +12,10 @@ import { keepPools } from '../../src/fleet/keep-pools.ts'
 import { recoverFleet } from '../../src/fleet/recover.ts'
 import { removeAgent } from '../../src/fleet/remove-agent.ts'
 import { agentDirectory } from '../../src/fleet/sessions/places.ts'
-import { letGo } from '../../src/fleet/sling/assign.ts'
+import { assign, letGo } from '../../src/fleet/sling/assign.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { stopAgent } from '../../src/fleet/stop-agent.ts'
+import { isProvablyDead } from '../../src/isolation/agents-inside.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { assertHooksAgree, type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
@@ -128,6 +129,24 @@ describe('done', () => {
     await assertHooksAgree(world)
   })
 
+  test('leaves an item alone that somebody else has by now', async () => {
+    await using world = await makeFleetWorld({ remote: true, pools: [{ done: 'push' }] })
+    const { agent, item } = await atWork(world)
+    const { items, fleetAgents } = world.context.store
+    const finishing = other(world, {
+      failpoint: at('formula.settle.begun', async () => {
+        await fleetAgents.update(agent.id, { itemId: undefined })
+        const change = { kind: 'unhooked', to: 'open', agent: 'alder', why: 'gone' } as const
+        const patch = { environmentId: undefined }
+        await items.move(item, { from: 'hooked', to: 'open', change, patch, by, at: 0 })
+        expect(await start(world, item)).toMatchObject({ agent: { name: 'beech' } })
+      }),
+    })
+    expect(await done(finishing, agentCaller(agent))).toMatchObject({ outcome: 'done' })
+    expect(await world.item(item)).toMatchObject({ state: 'hooked' })
+    await assertHooksAgree(world)
+  })
+
   describe('that fails after its intent', () => {
     /** While its worktree is away. */
     const interrupted = async (world: FleetWorld): Promise<AtWork> => {
@@ -158,8 +177,14 @@ describe('done', () => {
       const work = await interrupted(world)
       const [begun] = await formulaRuns.running()
       const { self, host } = world.context
-      await formulaRuns.update(begun?.id ?? '', { holder: { host, process: self } }, 0)
-      await expect(closeItem(world.fleet, work.item, by)).rejects.toMatchObject({ code: 'busy' })
+      // What runs on another host can't be told to be dead.
+      for (const holder of [
+        { host, process: self },
+        { host: 'another', process: deadSelf(world) },
+      ]) {
+        await formulaRuns.update(begun?.id ?? '', { holder }, 0)
+        await expect(closeItem(world.fleet, work.item, by)).rejects.toMatchObject({ code: 'busy' })
+      }
       expect(await world.item(work.item)).toMatchObject({ state: 'hooked' })
       await formulaRuns.update(begun?.id ?? '', { holder: undefined }, 0)
       await closeItem(world.fleet, work.item, by)
@@ -191,6 +216,25 @@ describe('done', () => {
 })
 
 const agentCaller = ({ name, spawn }: FleetAgent) => ({ agent: name, spawn })
+
+test('an agent that `fleet down` stops while it starts has no session, and its item and worktree stay', async () => {
+  await using world = await makeFleetWorld()
+  const { id } = await world.addItem('Fix login')
+  const starting = other(world, {
+    failpoint: at('sling.placed', async () => {
+      // Whoever starts it is alive.
+      expect(await recoverFleet(other(world))).toEqual({ settled: [], left: [] })
+      expect((await fleetDown(other(world), { by, graceMs: 0 })).stopped).toMatchObject([{ name: 'alder' }])
+    }),
+  })
+  await expect(sling(starting, { item: id, by })).rejects.toThrow('alder was stopped while it was starting')
+  const agent = await agentNamed(world, 'alder')
+  expect(agent).toMatchObject({ state: 'stopped', itemId: id })
+  expect(await isProvablyDead(world.context, agent)).toBe(true)
+  expect(await world.item(id)).toMatchObject({ state: 'hooked', environmentId: agent.environmentId })
+  expect(existsSync(await onlyWorktree(world))).toBe(true)
+  await assertHooksAgree(world)
+})
 
 test('an item that is given to an agent while it is being closed stays with the agent', async () => {
   await using world = await makeFleetWorld()
@@ -237,7 +281,11 @@ describe('a worker that waits for an item', () => {
 
   test('is not let go once it has an item', async () => {
     await using world = await idleWorld()
-    const { id } = await world.addItem('Fix login')
+    const item = await world.addItem('Fix login')
+    const { id } = item
+    const earlier = { ...world.idle, spawn: 'of an earlier life' }
+    expect(await assign(world.fleet, { by }, { item, codebase: world.codebase, agent: earlier })).toBe('taken')
+    await letGo(world.fleet, earlier)
     expect(await start(world, id)).toMatchObject({ agent: { name: 'alder' } })
     await letGo(world.fleet, world.idle)
     expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'working', itemId: id })

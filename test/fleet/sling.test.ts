@@ -5,7 +5,7 @@ import type { Agent } from '../../src/agents/agent.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { agentDirectory } from '../../src/fleet/sessions/places.ts'
 import { liveness } from '../../src/process/identity.ts'
-import { assertHooksAgree, type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
+import { assertHooksAgree, type FleetWorld, makeFleetWorld, testPools } from '../helpers/fleet.ts'
 import { launchingWith } from '../helpers/launching.ts'
 
 const slung = async (world: FleetWorld, item: number, change: object = {}) => {
@@ -105,6 +105,9 @@ describe('sling', () => {
     await slung(world, second.id)
     const fourth = await world.addItem('four')
     expect(await why(fourth.id)).toEqual({ kind: 'pool-full', pool: 'workers', max: 2 })
+    const settings = { ...world.context.settings, maxAgents: 2, pools: testPools([{ max: 3 }]) }
+    const small = { ...world.fleet, isolation: { ...world.context, settings } }
+    expect(await sling(small, { item: fourth.id, by: 'cli' })).toMatchObject({ why: { kind: 'fleet-full', max: 2 } })
     await expect(sling(world.fleet, { item: 99, by: 'cli' })).rejects.toMatchObject({ code: 'not-found' })
     await expect(sling(world.fleet, { item: fourth.id, by: 'cli', pool: 'nope' })).rejects.toMatchObject({
       remedy: expect.stringContaining('workers, web'),

@@ -4,15 +4,18 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ItemSource } from '../../src/domain/fleet/item.ts'
 import type { FleetAgent, FleetSession, SessionKind } from '../../src/domain/fleet/agent.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
-import { readAgentFile } from '../../src/fleet/agent-file.ts'
+import { readAgentFile, writeAgentFile } from '../../src/fleet/agent-file.ts'
 import { addCrew, addCrewTree } from '../../src/fleet/crew.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
 import { closeItem, parkByHand } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { treeOf } from '../../src/fleet/tree.ts'
+import { stopAgent } from '../../src/fleet/stop-agent.ts'
+import { endStraySessions } from '../../src/fleet/stray-sessions.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
 import { addCodebase } from '../../src/isolation/codebases/codebases.ts'
+import { acquireLease } from '../../src/isolation/lease.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
 import { liveness } from '../../src/process/identity.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -90,9 +93,25 @@ describe('down and up', () => {
     await parkByHand(world.fleet, first.item, { note: undefined, by })
     expect(named((await fleetDown(world.fleet, { by, only: ['alder'], graceMs: 0 })).stopped)).toEqual(['alder'])
     expect((await now(world, second)).state).toBe('working')
-    expect(await sling(world.fleet, { item: first.item, by })).toMatchObject({ outcome: 'started' })
+    // Not while something of its last session runs, or while somebody else works there.
+    const { context, codebase, fleet } = world
+    const { fleetAgents } = context.store
+    await fleetAgents.update(first.agent.id, { session: { ...first.agent.session!, root: context.self } })
+    await expect(sling(fleet, { item: first.item, by })).rejects.toThrow('is still running')
+    await fleetAgents.update(first.agent.id, { session: undefined })
+    const run = await acquireLease(context, codebase, first.environment, { purpose: 'a run' })
+    await expect(sling(fleet, { item: first.item, by })).rejects.toThrow('is in use: a run')
+    await run.release()
+    expect(await now(world, first)).toMatchObject({ state: 'stopped' })
+    expect(await sling(fleet, { item: first.item, by })).toMatchObject({ outcome: 'started' })
     expect((await now(world, first)).state).toBe('working')
     expect(await world.item(first.item)).toMatchObject({ state: 'hooked' })
+    // Whoever still ends its last life leaves this one alone.
+    expect((await stopAgent(fleet, first.agent, { graceMs: 0 })).outcome).toBe('running')
+    expect(await now(world, first)).toMatchObject({ state: 'working', session: { kind: 'process' } })
+    expect(await fleet.sessions.of('process').list()).toContainEqual(
+      expect.objectContaining({ name: 'alder', dead: false }),
+    )
   })
 
   test('pools stop before those that they depend on, and the crew last', async () => {
@@ -162,11 +181,20 @@ describe('down and up', () => {
     await using world = await makeFleetWorld({})
     const work = await atWork(world)
     const { store } = world.context
+    const minuteLater = () => Date.now() + 61_000
+    // Its agent is recorded while the sessions are looked at.
+    let asked = 0
+    const byName: typeof store.fleetAgents.byName = async (host, name) =>
+      (asked += 1) === 1 ? undefined : store.fleetAgents.byName(host, name)
+    const recording = { ...store, fleetAgents: { ...store.fleetAgents, byName } }
+    const context = { ...world.context, store: recording, clock: minuteLater }
+    expect(await endStraySessions({ ...world.fleet, isolation: context })).toEqual([])
+    expect(asked).toBe(2)
     await store.fleetAgents.move(work.agent.id, 'working', 'crashed')
     await store.transaction(async (inside) => {
       await inside.fleetAgents.move(work.agent.id, 'crashed', 'gone', { itemId: undefined })
     })
-    const later = { ...world.fleet, isolation: { ...world.context, clock: () => Date.now() + 61_000 } }
+    const later = { ...world.fleet, isolation: { ...world.context, clock: minuteLater } }
     expect((await fleetUp(world.fleet, { by })).ended).toEqual([])
     expect(liveness(rootOf(work.agent.session))).toBe('alive')
     expect((await fleetUp(later, { by })).ended).toEqual(['alder'])
@@ -282,6 +310,13 @@ test('what fails while it is rebuilt stays as it is, its session too, and is reb
   const lost = await withoutDatabase(world)
   const { store } = lost.context
   const context = { ...lost.context, store: failingOnce(lost), clock: () => Date.now() + 61_000 }
+  // Its file doesn't know of the session that runs.
+  const tree = await treeOf(world.context, world.codebase, work.environment)
+  writeAgentFile(tree, { ...work.agent, spawn: 'of an earlier life' }, await world.item(work.item))
+  const unknown = await fleetUp({ ...lost.fleet, isolation: context }, { by })
+  expect(unknown.problems).toMatchObject([{ why: expect.stringContaining('another session called alder is running') }])
+  expect(unknown.ended).toEqual([])
+  writeAgentFile(tree, work.agent, await world.item(work.item))
   const first = await fleetUp({ ...lost.fleet, isolation: context }, { by })
   expect(first.problems).toMatchObject([{ agent: 'alder', why: expect.stringContaining('the disk is full') }])
   expect(first.ended).toEqual([])
