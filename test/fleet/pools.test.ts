@@ -7,6 +7,7 @@ import { done } from '../../src/fleet/formulas/done.ts'
 import { parkByHand, reopenItem } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import type { PoolSettings } from '../../src/domain/fleet/pool.ts'
+import { addCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { assertHooksAgree, type FleetWorld, makeFleetWorld, testPools } from '../helpers/fleet.ts'
 
@@ -177,6 +178,11 @@ describe('a pool', () => {
     await expect(sling(withoutSessions(yesterday.fleet), { item: first.id, by })).rejects.toThrow('no sessions today')
     expect(existsSync(environment.path)).toBe(true)
     expect(await world.item(first.id)).toMatchObject({ state: 'open', environmentId: environment.id })
+    // Its name is in use in every repository.
+    const { codebase: lib } = await addCodebase(world.context, world.box.repo('lib').path, '/', {})
+    const third = await world.addItem('three', { codebaseId: lib.id })
+    const { fleet } = withPools(world, [{ max: 3 }])
+    expect(await sling(fleet, { item: third.id, by })).toMatchObject({ agent: { name: 'cedar' } })
     await assertHooksAgree(world)
   })
 })
