@@ -7,7 +7,7 @@ export default defineConfig({
     ...ordinary.test,
     env: { ...ordinary.test?.env, COPPICE_TEST: 'every-case' },
     include: [
-      'test/crash/{failpoints,messages,messages-faults,outliving,salvage-creation}.test.ts',
+      'test/crash/{failpoints,fleet,messages,messages-faults,outliving,salvage-creation}.test.ts',
       'test/e2e/import-archon.test.ts',
       'test/e2e/conversations/{budget,chat,order,shutdown,story}.test.ts',
       'test/isolation/{follow,inside,trust}.test.ts',

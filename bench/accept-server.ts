@@ -4,7 +4,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Conversations } from '../src/conversations/conversations.ts'
-import { localPlatforms, startPlatforms } from '../src/platforms/registry.ts'
+import { localPlatforms } from '../src/platforms/registry.ts'
+import { startPlatforms } from '../src/platforms/start.ts'
 import { createSecrets } from '../src/process/redaction/redact.ts'
 import { startServer } from '../src/server/listen.ts'
 import { createMetrics } from '../src/server/metrics.ts'

@@ -24,46 +24,46 @@ export type Agent = {
    */
   run(request: AgentRequest): Promise<AgentResult>
   /**
-   * How to start it in a terminal that a person can attach to. It starts without a question and asks none later: what is
-   * typed there would answer it. Missing, or undefined if that isn't possible here: it works only through `run`.
+   * How to start the program's own terminal interface, to which a person can attach. It must never ask anything, because
+   * the next message would be typed as the answer. Missing, or undefined where that can't be ensured: only `run` works.
    */
   interactive?(request: InteractiveRequest): Promise<InteractiveProgram | undefined>
-  /** Whether the commands that it runs are kept from the network and from writing elsewhere. Missing: they aren't. */
+  /** Whether its commands run in a sandbox without network and with writing limited to the worktree. Missing: no. */
   confinesCommands?(): Promise<boolean>
-  /** Those of our own variables that its program gets, such as its model's key. */
+  /** Variables that are passed to its program, such as its model's key. */
   readonly granted?: Readonly<Record<string, string>>
-  /** It runs no commands, so it can't report by itself that an item is done. */
+  /** It can't run commands, so Coppice runs `prime` and `done` for it. */
   readonly runsNoCommands?: true
 }
 
 export type InteractiveRequest = {
   readonly directory: string
-  /** What it is told first. */
+  /** The first message. */
   readonly prompt: string
-  /** To find its session again: unique for one agent of the fleet, and a UUID. */
+  /** A UUID for the program's session, so that it can be resumed. */
   readonly sessionId: string
-  /** Since when that agent exists: an earlier session in this directory was somebody else's. */
+  /** When the agent was created. Earlier sessions in this directory belong to somebody else. */
   readonly since: number
   /** Continue the session, if there is one. */
   readonly resume: boolean
   readonly outside: OutsideDirectories
-  /** Of this session, private, and deleted with it: for files that the program needs. */
+  /** A private directory for files that the program needs. Deleted with the session. */
   readonly files: string
 }
 
-/** In a session of the fleet: directories beside its own that it needs for the commands and messages of that session. */
+/** Directories outside the worktree that an agent of the fleet needs. */
 export type OutsideDirectories = {
-  /** Messages that are too long to be typed. */
+  /** For messages that are too long to type. */
   readonly readable: readonly string[]
-  /** Where it has a sandbox. */
+  /** For requests to the session, if its commands run in a sandbox. */
   readonly writable: readonly string[]
 }
 
 export type InteractiveProgram = {
   readonly command: readonly [string, ...string[]]
-  /** Beside `granted`. */
+  /** In addition to `granted`. */
   readonly variables: Readonly<Record<string, string>>
-  /** Ctrl-C would end it while it waits, so a person's Ctrl-C becomes Escape, which only interrupts. */
+  /** While it waits, Ctrl-C would end it. So an attached person's Ctrl-C is sent as Escape, which only interrupts. */
   readonly escapeOnInterrupt?: true
 }
 
@@ -115,9 +115,9 @@ export type AgentAttachment = {
   /** As checked by the downloader: "image/png". */
   readonly mediaType: string
   readonly bytes: number
-  /** Of an image, in pixels. */
+  /** For an image: in pixels. */
   readonly longestSide?: number
-  /** Not the user's: it came with the thread, and is data like the rest of it. */
+  /** Posted by others in the thread, so it is data, not part of the user's message. */
   readonly fromOthers?: true
 }
 

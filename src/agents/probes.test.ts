@@ -7,7 +7,7 @@ import { defaultSettings } from '../domain/config/settings.ts'
 import { createGit } from '../git/door.ts'
 import { selfIdentity } from '../process/identity.ts'
 import type { Agent } from './agent.ts'
-import { createAgents } from './registry.ts'
+import { agentNames, createAgents } from './registry.ts'
 
 let dir = ''
 beforeEach(() => {
@@ -40,6 +40,7 @@ const agentsOf = (program: string): ReadonlyMap<string, Agent> =>
   createAgents({
     settings: {
       ...defaultSettings,
+      agentCommand: program,
       claudeCommand: program,
       codexCommand: program,
       acpAgents: [{ name: 'acp', command: [program, 'talk'], variables: {}, forks: false }],
@@ -52,7 +53,18 @@ const agentsOf = (program: string): ReadonlyMap<string, Agent> =>
     ownEnvironment: { ...process.env, ...canaries },
   })
 
-test.each(['claude', 'codex', 'acp'])(
+/** They start nothing before there is a message. */
+const startNothing = ['command', 'demo']
+const asked = [...agentNames.filter((name) => !startNothing.includes(name)), 'acp']
+
+test.each(startNothing)('whoever asks whether %s is there starts no program', async (name) => {
+  const agent = agentsOf(dumping()).get(name)
+  expect(await agent?.availability()).toMatchObject({ state: 'ready' })
+  await agent?.inspect?.()
+  expect(existsSync(join(dir, 'dump'))).toBe(false)
+})
+
+test.each(asked)(
   'whoever asks whether %s is there gives it the allow-listed environment and nothing else',
   async (name) => {
     const agent = agentsOf(dumping()).get(name)

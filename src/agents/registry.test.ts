@@ -5,7 +5,7 @@ import { defaultSettings } from '../domain/config/settings.ts'
 import { createGit } from '../git/door.ts'
 import { selfIdentity } from '../process/identity.ts'
 import type { Agent, AgentAvailability } from './agent.ts'
-import { chooseAgent, createAgents } from './registry.ts'
+import { agentNames, chooseAgent, createAgents } from './registry.ts'
 
 const made = (agentCommand?: string): ReadonlyMap<string, Agent> =>
   createAgents({
@@ -30,7 +30,7 @@ test('the command is there only if one is configured, and the demo is last', () 
   expect([...made('cat').keys()]).toEqual(['command', 'claude', 'codex', 'demo'])
   for (const [name, agent] of made('cat')) expect(agent.name).toBe(name)
   // Their names can't be given to an agent in the configuration.
-  for (const name of made('cat').keys()) expect(acpAgents.read({ [name]: { command: ['x'] } })).toBeUndefined()
+  for (const name of agentNames) expect(acpAgents.read({ [name]: { command: ['x'] } })).toBeUndefined()
   expect(acpAgents.read({ gemini: { command: ['x'] } })).toHaveLength(1)
 })
 

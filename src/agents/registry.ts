@@ -73,6 +73,9 @@ const factories = {
   demo: { create: createDemoAgent, remedy: '' },
 } as const satisfies Readonly<Record<string, AgentFactory>>
 
+/** Those with a name of their own; an agent of the Agent Client Protocol has the name that its user gives it. */
+export const agentNames: readonly string[] = Object.keys(factories)
+
 const silenceOf = ({ settings }: AgentParts): number => settings.agentSilenceMinutes * 60_000
 
 /** By name, in the order a default is chosen. */

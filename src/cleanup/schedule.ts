@@ -146,7 +146,7 @@ const topUpSpares = async ({ context, keepSpares }: ScheduleOptions, codebase: C
 /** A thread or a user that a platform hasn't heard of for this long is new to it. */
 const MEMORY_RETENTION_MS = 90 * DAY_MS
 
-/** Of an agent that is gone. What it did with its item stays in the item's history. */
+/** How long the row of an agent that is gone is kept. The item's history stays. */
 const AGENT_RETENTION_MS = 90 * DAY_MS
 
 const forgetOld = async ({

@@ -2,12 +2,12 @@ import type { CommandRow } from '../commands/command.ts'
 import { dryRun } from '../commands/table.ts'
 import type { CliCall } from './cli-call.ts'
 
-/** Commands of the fleet that need a terminal, or are for agents in their sessions. */
+/** The fleet's commands that need a terminal, or that agents run in their sessions. */
 export const fleetCommands: readonly CommandRow<CliCall>[] = [
   {
     name: 'item import beads',
     usage: '<file> [--dry-run]',
-    summary: "import items from beads' JSON lines",
+    summary: 'import items from a beads export',
     details:
       'Reads what `bd export` writes. Importing again adds nothing, and updates items that nobody has edited or started.',
     options: { 'dry-run': dryRun },

@@ -27,11 +27,11 @@ export const groups: Readonly<Record<string, string>> = {
   worktree: 'create, list, remove and restore worktrees',
   codebase: 'register and manage repositories',
   import: 'import worktrees and conversations from other tools',
-  item: 'queue work for the agents of the fleet',
+  item: 'queue work for agents',
   'item import': 'import items from GitHub or beads',
-  'item sync': 'keep items and their sources the same',
-  fleet: 'start, stop and watch the agents of the fleet',
-  crew: 'permanent agents, with a worktree in any repository',
+  'item sync': 'sync items with their source',
+  fleet: 'start, stop and watch agents',
+  crew: 'manage permanent agents',
 }
 
 const first: readonly CliRow[] = [

@@ -2,11 +2,11 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { runningServer } from '../server/record.ts'
 import { readToken } from '../server/token-file.ts'
 
-/** Commands after which a pool may have something to do. */
+/** Commands after which the fleet may have work to do. */
 const changesFleet = /^(?:item|sling|done|fleet|crew|internal (?:leave|answer))\b/
 
 /** Long for a local call, short for people. */
-const PATIENCE_MS = 500
+const WAKE_TIMEOUT_MS = 500
 
 /**
  * We recorded replies, and this home's server can deliver them: wakes it, so that it doesn't wait for its next tick.
@@ -34,7 +34,7 @@ export const askServerToLook = async (home: string): Promise<boolean> => {
     const { ok } = await fetch(new URL('/api/wake', server.url), {
       method: 'POST',
       headers: { authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(WAKE_TIMEOUT_MS),
     })
     return ok
   } catch {

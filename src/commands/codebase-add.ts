@@ -50,7 +50,7 @@ const configured = async (call: Call, context: IsolationContext, codebase: Codeb
 const clone = async (call: Call, chat: ChatCall): Promise<AddResult> => {
   assertWholeServer(chat, '/clone')
   const { context } = await call.open()
-  const { addClone } = await import('../isolation/codebases/add-clone.ts')
+  const { addClone } = await import('../isolation/codebases/clone-repository.ts')
   const added = await addClone(context, call.words[0] ?? '', { signal: call.signal, onlyPublic: true })
   await bindCodebase(context, chat, added.codebase)
   return { ...added, bound: true }

@@ -65,7 +65,7 @@ export type Workplace = {
   readonly context: IsolationContext
   /** Lazy: read-only commands don't need it. */
   readonly environments: () => Promise<Environments>
-  /** Lazy: only the fleet's commands need it. */
+  /** Lazy, because only the fleet's commands need it. */
   readonly fleet: () => Promise<FleetContext>
   /** Prepares spares in the background. Never throws or blocks. */
   readonly keepSpares: (codebaseId: string) => void

@@ -57,7 +57,7 @@ const run = async (call: Call): Promise<CreateResult> => {
   return { outcome: 'resolved', environment, how, codebase: codebase.name }
 }
 
-/** Another worktree for somebody who has one elsewhere, with the same name in git's configuration. */
+/** Adds a worktree for an existing crew member, with the member's name in its git configuration. */
 const forCrew = async (call: Call, name: string): Promise<CreateResult> => {
   const { fleet, codebase, context, keepSpares } = await resolveTargetForWrite(call)
   const { addCrewTree } = await import('../fleet/crew.ts')

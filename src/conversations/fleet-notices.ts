@@ -2,11 +2,9 @@ import { describeItemEvent } from '../commands/views/item-events.ts'
 import type { FleetContext } from '../fleet/context.ts'
 import { recordReplies, type ReplyContext } from './outbox/replies.ts'
 
-/**
- * Tells the conversations that follow an item what became of it: one message each, in the transaction that records it.
- */
-export const createTellFollowers =
-  (speaker: ReplyContext): FleetContext['tell'] =>
+/** Notifies the conversations that follow an item: one message each, recorded in the transaction of the event. */
+export const createFollowerNotifier =
+  (speaker: ReplyContext): FleetContext['notify'] =>
   async (store, event, except) => {
     if (!('item' in event)) return
     const text = describeItemEvent(event)

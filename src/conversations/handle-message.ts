@@ -1,6 +1,6 @@
 import { onConversationClosed } from '../cleanup/closed.ts'
 import { isAppError, NotIsolatedError } from '../domain/errors.ts'
-import { rememberMerge } from '../isolation/merge-proof/forge.ts'
+import { rememberMerge } from '../isolation/merge-proof/merged-on-forge.ts'
 import { capabilitiesOf } from '../domain/platform-capabilities.ts'
 import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import type { FetchedAttachments } from '../runs/attachments/directory.ts'

@@ -96,7 +96,7 @@ export type Codebase = {
   /** We cloned it, so it's under the home and `codebase remove` may delete it. */
   readonly cloned: boolean
   readonly trustedConfig: string | undefined
-  /** The same for the commands of its formulas and its landing gates. */
+  /** The approval of the commands in its formulas and landing gates. */
   readonly trustedChecks?: string | undefined
   /** The base commit whose `.coppice/config.yaml` was read last, and that file; without text, the commit has none. */
   readonly configCommit: string | undefined

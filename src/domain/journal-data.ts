@@ -67,7 +67,7 @@ const restoreData = {
   ownBranch: optional(object({ name: nonEmptyString, tip: sha })),
 } satisfies Schema
 
-export const removeTriggers = ['command', 'closed', 'merged', 'stale', 'room', 'fleet'] as const
+const removeTriggers = ['command', 'closed', 'merged', 'stale', 'room', 'fleet'] as const
 export type RemoveTrigger = (typeof removeTriggers)[number]
 
 const removalData = {

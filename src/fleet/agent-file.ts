@@ -8,14 +8,14 @@ import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { replaceFileSync } from '../process/files/replace-file.ts'
 
 /**
- * What a worktree itself knows of its agent and item, beside git's record of it: after the database was lost, `fleet up`
- * rebuilds both from it. An agent can write it, so it is data, never an order.
+ * A copy of a worktree's agent and item, kept in its git directory so that `fleet up` can rebuild both if the database is
+ * lost. The agent can write this file, so its content is never trusted.
  */
 export type AgentFile = z.infer<typeof schema>
 
 const MOST_BYTES = 1_000_000
 
-/** Without what was last seen there: that is found out anew. */
+/** Without the snapshot: the next import takes a new one. */
 const source = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('github'), repository: z.string().max(200), number: z.number().int().min(1) }),
   z.object({ kind: z.literal('beads'), id: z.string().min(1).max(255) }),
@@ -29,7 +29,7 @@ const schema = z.object({
     kind: z.enum(['worker', 'crew']),
     pool: z.string().max(60).optional(),
     program: z.string().min(1).max(100),
-    /** Of its latest session: that may have outlived the database. */
+    /** Identifies its latest session, which may have outlived the database. */
     spawn: z.string().max(100),
     restarts: z.number().int().min(0).max(1_000),
     createdAt: z.number().int().min(0),
@@ -50,7 +50,7 @@ const schema = z.object({
     .optional(),
 })
 
-export const agentFile = ({ gitDir }: Pick<Tree, 'gitDir'>): string => join(gitDir, 'coppice-agent.json')
+const agentFile = ({ gitDir }: Pick<Tree, 'gitDir'>): string => join(gitDir, 'coppice-agent.json')
 
 export const writeAgentFile = (
   tree: Pick<Tree, 'gitDir'>,
@@ -89,7 +89,7 @@ const write = (tree: Pick<Tree, 'gitDir'>, agent: AgentFile['agent'], item: Item
   replaceFileSync(agentFile(tree), `${JSON.stringify(content)}\n`, { mode: 0o600, sync: true })
 }
 
-/** Undefined without one, or if it says nothing that makes sense. */
+/** Undefined if it is missing or invalid. */
 export const readAgentFile = (tree: Pick<Tree, 'gitDir'>): AgentFile | undefined => {
   try {
     const text = readUntrustedTextSync(agentFile(tree), { maxBytes: MOST_BYTES })

@@ -1,7 +1,7 @@
 /*
- * The session of an agent whose program has no terminal of its own. In: the agent, lines of input. Out: one run of the
- * agent after another, each with the session of the one before. The first prompt is the beacon, each later one a line
- * that somebody has sent.
+ * Runs an agent turn by turn, for programs without a terminal interface. In: the agent, lines of input. Out: one run after
+ * another, each resuming the program's session from the one before. The first prompt is the beacon; each later one is a
+ * message that somebody sent.
  */
 import type { AgentAnswer, AgentQuestion } from '../agents/question.ts'
 import { readReply } from '../agents/question.ts'
@@ -13,7 +13,7 @@ import { toWork } from '../domain/work.ts'
 import type { RunReporter, RunRequest, RunResult } from '../runs/request.ts'
 import { runAgent } from '../runs/run.ts'
 import { createTurns } from '../runs/turns.ts'
-import { type AgentCaller, presentAgent } from './caller.ts'
+import { type AgentCaller, currentAgent } from './caller.ts'
 import type { FleetContext } from './context.ts'
 import { done, type Done } from './formulas/done.ts'
 import { itemNumbered } from './items/add.ts'
@@ -21,7 +21,7 @@ import { parkItem } from './items/change.ts'
 import { primeAgent, type Primer } from './prime.ts'
 import { outsideDirectories } from './program.ts'
 import { beaconFor } from './sessions/beacon.ts'
-import { agentDirectory } from './sessions/places.ts'
+import { agentDirectory } from './sessions/paths.ts'
 import { REQUESTS } from './sessions/requests.ts'
 
 export type SessionEvent =
@@ -38,10 +38,10 @@ export type SessionIo = {
   /** The next message; undefined at the end of the input, or once it is no longer wanted. */
   readonly next: (unwanted?: AbortSignal) => Promise<string | undefined>
   readonly show: (event: SessionEvent) => void
-  /** For an agent that runs no commands: what `coppice prime` would have told it. */
+  /** The text of `coppice prime`, for an agent that can't run commands. */
   readonly primed: (primer: Primer) => string
   readonly signal: AbortSignal
-  /** Begin a new session of the program, whatever went before. */
+  /** Start a new session of the program instead of resuming one. */
   readonly fresh?: boolean
 }
 
@@ -54,15 +54,15 @@ export const runAgentSession = async (context: FleetContext, caller: AgentCaller
   const turns = createTurns()
   const conversation = await conversationOf(context, agent, codebase)
   if (io.fresh === true) await isolation.store.sessions.end(conversation, 'fresh start', isolation.clock())
-  // One that runs no commands can't wait by itself.
+  // An agent that can't run commands would take "wait" for its task.
   const waits = item === undefined && runsNoCommands(context, agent)
   let prompt = waits ? await waitForPrompt(io) : beaconFor(agent, item, codebase, environment)
-  let ordered: number | undefined
+  let toldItem: number | undefined
   for (let turn = 1; prompt !== undefined; turn += 1) {
     const now = await subjectOf(context, caller)
-    const order = now.agent.itemId === ordered ? undefined : await orderFor(context, now)
-    ordered = now.agent.itemId
-    const request = { prompt: order ?? prompt, turn, turns, conversation }
+    const newItem = now.agent.itemId === toldItem ? undefined : await itemPrompt(context, now)
+    toldItem = now.agent.itemId
+    const request = { prompt: newItem ?? prompt, turn, turns, conversation }
     io.show({ kind: 'prompt', text: request.prompt })
     if (await oneTurn(context, caller, io, request)) return
     prompt = await waitForPrompt(io)
@@ -74,8 +74,8 @@ const waitForPrompt = (io: SessionIo): Promise<string | undefined> => {
   return io.next()
 }
 
-/** One that can't run `coppice prime` gets a new item's words themselves, in place of what tells it of the item. */
-const orderFor = async (context: FleetContext, subject: Subject): Promise<string | undefined> => {
+/** An agent that can't run `coppice prime` gets the text of a new item instead of the message that announces it. */
+const itemPrompt = async (context: FleetContext, subject: Subject): Promise<string | undefined> => {
   const item = runsNoCommands(context, subject.agent) ? await itemOf(context, subject) : undefined
   return item && `${item.title}\n\n${item.body}`.trim()
 }
@@ -90,7 +90,7 @@ type Turn = {
   readonly conversation: string
 }
 
-/** True if the agent has finished its item: this process is about to be ended. */
+/** True if the agent has finished its item, so this process is about to be ended. */
 const oneTurn = async (context: FleetContext, caller: AgentCaller, io: SessionIo, turn: Turn): Promise<boolean> => {
   const { isolation } = context
   const subject = await subjectOf(context, caller)
@@ -98,7 +98,8 @@ const oneTurn = async (context: FleetContext, caller: AgentCaller, io: SessionIo
   try {
     const primer = needsHelp ? await primeAgent(context, caller) : undefined
     const told = primer === undefined || 'why' in primer ? undefined : io.primed(primer)
-    // No cgroup: whoever ends the session may have been started in the run (`coppice done`), and would end itself.
+    // Without a cgroup: the process that ends the session may have been started in this run (`coppice done`) and would
+    // kill itself.
     const unboxed = { ...context, cgroup: undefined }
     const result = await runAgent(unboxed, requestOf(context, subject, io, { ...turn, context: told }))
     io.show({ kind: 'ended', result })
@@ -127,10 +128,10 @@ type Subject = {
   readonly environment: IsolatedEnvironment
 }
 
-/** Read anew before each turn: a crew member may have been given an item in another repository. */
+/** Read again before each turn: a crew member may have been given an item in another repository. */
 const subjectOf = async ({ isolation }: FleetContext, caller: AgentCaller): Promise<Subject> => {
-  const found = await presentAgent(isolation, caller)
-  if ('why' in found) throw new AppError('not-found', "this isn't the session of an agent")
+  const found = await currentAgent(isolation, caller)
+  if ('why' in found) throw new AppError('not-found', "not inside an agent's session")
   const { agent, codebase } = found
   const { environmentId } = agent
   const environment = environmentId === undefined ? undefined : await isolation.store.environments.get(environmentId)
@@ -138,7 +139,7 @@ const subjectOf = async ({ isolation }: FleetContext, caller: AgentCaller): Prom
   return { agent, codebase, environment }
 }
 
-/** Keeps the agent's session and its usage. It has no messages, and holds no environment: the agent does. */
+/** Stores the program's session and its usage. It has no messages; the agent, not this conversation, holds the environment. */
 const conversationOf = async (
   { isolation: { store, ids, clock } }: FleetContext,
   agent: FleetAgent,
@@ -168,7 +169,7 @@ const requestOf = (
 ): RunRequest => ({
   id: `agent.${agent.spawn}`,
   attempt: turn,
-  // Not an interrupted run of the one before: it continues where that ended.
+  // A later turn continues the previous one; it doesn't repeat an interrupted run.
   isRerun: false,
   codebase,
   work: toWork('agent', agent.name),
@@ -195,7 +196,7 @@ const outsideOf = (
 ): RunRequest['outside'] =>
   outsideDirectories(agentDirectory(home, name), { isConfined: ownEnvironment[REQUESTS] !== undefined })
 
-/** The agent's own commands find their agent and home by these. */
+/** The agent's commands need these to find their agent and home. */
 const ownVariables = ({ isolation: { ownEnvironment = {} } }: FleetContext): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(ownEnvironment).filter(
@@ -204,7 +205,7 @@ const ownVariables = ({ isolation: { ownEnvironment = {} } }: FleetContext): Rea
     ),
   )
 
-/** The run's own mark takes the place of the session's. */
+/** The run has a mark of its own; the database address is a secret. */
 const HIDDEN: ReadonlySet<string> = new Set(['COPPICE_RUN', 'COPPICE_DATABASE_URL'])
 
 const reporterFor = (context: FleetContext, agent: FleetAgent, io: SessionIo): RunReporter => ({
@@ -219,7 +220,7 @@ const reporterFor = (context: FleetContext, agent: FleetAgent, io: SessionIo): R
   left: () => undefined,
 })
 
-/** The item is parked until somebody has answered, so that those who follow it hear of the question. */
+/** Parks the item until somebody answers, which notifies its followers of the question. */
 const answerFrom = async (
   context: FleetContext,
   agent: FleetAgent,
@@ -248,7 +249,7 @@ const answerFrom = async (
 
 const park = async (context: FleetContext, { itemId, name }: FleetAgent, question: AgentQuestion): Promise<void> => {
   if (itemId === undefined) return
-  const note = question.kind === 'permission' ? `may it ${question.what}?` : question.question
+  const note = question.kind === 'permission' ? `it wants to ${question.what}` : question.question
   await context.isolation.store.transaction(async (store) => {
     const item = await itemNumbered(store, itemId)
     await parkItem(context, store, item, { reason: { kind: 'asked', note }, by: `agent:${name}` })

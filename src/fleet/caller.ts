@@ -4,7 +4,7 @@ import type { FleetAgent } from '../domain/fleet/agent.ts'
 import type { DoneRefusal } from '../domain/fleet/done-refusal.ts'
 import type { FleetContext } from './context.ts'
 
-/** Who an agent's own commands say they are, by the variables of their session. */
+/** The agent that a command claims to belong to, from its session's variables. */
 export type AgentCaller = { readonly agent: string | undefined; readonly spawn: string | undefined }
 
 export type NotTheAgent = { readonly why: Extract<DoneRefusal, { kind: 'no-agent' | 'other-life' }> }
@@ -14,14 +14,14 @@ export const callerIn = (env: Readonly<Record<string, string | undefined>> = {})
   spawn: env['COPPICE_SPAWN'],
 })
 
-/** Are we a command that the agent runs in its session? */
+/** Whether this process is a command in the agent's own session. */
 export const isInside = (
   { ownEnvironment = {} }: Pick<FleetContext['isolation'], 'ownEnvironment'>,
   { spawn }: Pick<FleetAgent, 'spawn'>,
 ): boolean => callerIn(ownEnvironment).spawn === spawn
 
-/** The agent itself, in its present life. */
-export const presentAgent = async (
+/** The agent that runs this command, if the command belongs to its current session. */
+export const currentAgent = async (
   { store, host }: Pick<FleetContext['isolation'], 'store' | 'host'>,
   { agent: name, spawn }: AgentCaller,
 ): Promise<{ readonly agent: FleetAgent; readonly codebase: Codebase } | NotTheAgent> => {

@@ -6,18 +6,18 @@ import type { Sessions } from './sessions/registry.ts'
 /** Dependencies of the fleet. Created only in `main/`. */
 export type FleetContext = Pick<RunsContext, 'isolation' | 'environments' | 'agents' | 'redact' | 'cgroup'> & {
   readonly sessions: Sessions
-  /** The program and first arguments that run this very installation. */
+  /** The program and its first arguments that run this installation of Coppice. */
   readonly installation: readonly [string, ...string[]]
   /**
-   * Tells whoever listens, such as the conversations that follow an item, what happened. Called in the transaction that
-   * records it, so that they hear of it exactly if it happened. `except`: a conversation that is answered by its own
-   * command.
+   * Notifies others, such as the conversations that follow an item. Call it in the transaction that records the event, so
+   * that a notification is sent if and only if the event happened. `except`: a conversation that gets the answer of its
+   * own command instead.
    */
-  readonly tell: (store: Store, event: FleetEvent, except?: string) => Promise<void>
-  /** The formula runs that this process executes now. */
+  readonly notify: (store: Store, event: FleetEvent, except?: string) => Promise<void>
+  /** The formula runs that this process is executing. */
   readonly executing: Set<string>
-  /** Tells this home's server to look at the fleet. False if there is none, or we are it. */
+  /** Makes this home's server start a round now. False if there is no server, or it is this process. */
   readonly wakeServer: () => Promise<boolean>
-  /** Starts an internal command in a process that outlives us and belongs to no session. */
+  /** Starts an internal command in a process that outlives this one and belongs to no session. */
   readonly inBackground: (words: readonly string[]) => Promise<void>
 }

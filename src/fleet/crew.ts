@@ -1,6 +1,6 @@
 /*
- * The crew: permanent agents with a worktree in any number of codebases, and one name in all of them. Nothing removes
- * their worktrees but a person.
+ * The crew: permanent agents with a worktree in any number of codebases, under one name. Only a person removes their
+ * worktrees.
  */
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
@@ -14,13 +14,14 @@ import { resolveIsolation } from '../isolation/resolve/resolve.ts'
 import { providerOf } from '../isolation/provider-of.ts'
 import { writeAgentFile } from './agent-file.ts'
 import type { FleetContext } from './context.ts'
-import { forgetFiles } from './end-session.ts'
+import { deleteAgentFiles } from './end-session.ts'
 import { isFreeName } from './names.ts'
+import { newAgent } from './new-agent.ts'
 import { programFor } from './program.ts'
 import { identityOf } from './sessions/variables.ts'
 import { stopAgent } from './stop-agent.ts'
 import { treeOf } from './tree.ts'
-import { sleepAgain, wakeAgent } from './wake.ts'
+import { cancelStart, restartAgent } from './restart-agent.ts'
 
 export type CrewRequest = {
   readonly name: string
@@ -40,7 +41,7 @@ export type CrewAdded =
   | { readonly outcome: 'added'; readonly agent: FleetAgent; readonly trees: readonly CrewTree[] }
   | { readonly outcome: 'limit'; readonly report: LimitReport }
 
-/** A new member with a worktree in each codebase, and its session. After a failure, exactly what this made is undone. */
+/** Creates a member with a worktree in each codebase, and starts its session. A failure undoes exactly what this created. */
 export const addCrew = async (context: FleetContext, request: CrewRequest): Promise<CrewAdded> => {
   const { isolation } = context
   const { store, failpoint } = isolation
@@ -63,11 +64,11 @@ export const addCrew = async (context: FleetContext, request: CrewRequest): Prom
     const { state } = await store.fleetControl.get(isolation.host)
     const member = (await store.fleetAgents.get(agent.id)) ?? agent
     if (state !== 'up') return { outcome: 'added', agent: member, trees }
-    const awake = await wakeAgent(context, member, undefined, { by: request.by })
+    const awake = await restartAgent(context, member, undefined, { by: request.by })
     return { outcome: 'added', agent: awake.agent, trees }
   } catch (error) {
     await undoMember(context, agent.id).catch((undo: unknown) =>
-      isolation.log.error('a crew member who could not be added could not be undone', {
+      isolation.log.error('could not undo a crew member that failed to start', {
         agent: agent.name,
         error: undo,
       }),
@@ -81,38 +82,17 @@ const newMember = async (
   { name: given, agent: wanted }: CrewRequest,
   codebase: Codebase,
 ): Promise<FleetAgent> => {
-  const { store, ids, clock, self, host } = context.isolation
   const name = toAgentName(given)
   if (!(await isFreeName(context, name))) {
     throw new AppError('name-invalid', `the name ${name} is in use`, { remedy: 'choose another name' })
   }
-  const now = clock()
-  const agent: FleetAgent = {
-    id: ids(),
-    host,
-    name,
-    kind: 'crew',
-    pool: undefined,
-    codebaseId: codebase.id,
-    program: await programFor(context, { agent: wanted, command: undefined }, codebase),
-    state: 'spawning',
-    itemId: undefined,
-    environmentId: undefined,
-    spawn: ids(),
-    session: undefined,
-    restarts: 0,
-    lastSignAt: now,
-    workedAt: undefined,
-    drainingSince: undefined,
-    holder: self,
-    createdAt: now,
-    endedAt: undefined,
-  }
-  if ((await store.fleetAgents.insert(agent)) === 'inserted') return agent
+  const program = await programFor(context, { agent: wanted, command: undefined }, codebase)
+  const agent = newAgent(context, { name, kind: 'crew', pool: undefined, codebaseId: codebase.id, program })
+  if ((await context.isolation.store.fleetAgents.insert(agent)) === 'inserted') return agent
   throw new AppError('name-invalid', `the name ${name} was just taken`, { remedy: 'choose another name' })
 }
 
-/** The member's worktree in this codebase, with the member's name in its git configuration. */
+/** Creates or finds the member's worktree in this codebase, and sets the member's name in its git configuration. */
 const addTree = async (
   { isolation, environments }: FleetContext,
   agent: FleetAgent,
@@ -130,13 +110,13 @@ const addTree = async (
   const { environment, notices } = resolved
   const tree = await treeOf(isolation, codebase, environment)
   await (await providerOf(isolation, environment)).setAuthor(isolation, codebase, tree, identityOf(agent.name))
-  // Asked for again, it may be where the member is at work.
+  // The worktree may exist already, with the member's item in it.
   const itemId = agent.environmentId === environment.id ? agent.itemId : undefined
   writeAgentFile(tree, agent, itemId === undefined ? undefined : await isolation.store.items.get(itemId))
   return { codebase, environment, notices }
 }
 
-/** Another worktree for a member that exists. */
+/** Adds a worktree in another codebase for an existing member. */
 export const addCrewTree = async (
   context: FleetContext,
   name: string,
@@ -145,7 +125,7 @@ export const addCrewTree = async (
 ): Promise<CrewTree | { readonly report: LimitReport }> =>
   addTree(context, await memberNamed(context, name), codebase, asking)
 
-export const memberNamed = async ({ isolation: { store, host } }: FleetContext, name: string): Promise<FleetAgent> => {
+const memberNamed = async ({ isolation: { store, host } }: FleetContext, name: string): Promise<FleetAgent> => {
   const found = await store.fleetAgents.byName(host, name)
   if (found?.kind === 'crew') return found
   throw new AppError('not-found', `unknown crew member ${JSON.stringify(name.slice(0, 60))}`, {
@@ -153,7 +133,7 @@ export const memberNamed = async ({ isolation: { store, host } }: FleetContext, 
   })
 }
 
-/** In the order in which they were made. */
+/** Oldest first. */
 export const treesOf = async (
   { isolation: { store, host } }: FleetContext,
   name: string,
@@ -169,11 +149,11 @@ export const treesOf = async (
 export type CrewRemoved = {
   readonly agent: FleetAgent
   readonly removed: readonly IsolatedEnvironment[]
-  /** While one stays, so does the member. */
+  /** If any worktree is kept, so is the member. */
   readonly kept: readonly { readonly environment: IsolatedEnvironment; readonly reasons: readonly GateAnswer[] }[]
 }
 
-/** Ends the member's session and removes the worktrees through the gates. */
+/** Ends the member's session, and removes the worktrees that the gates allow. */
 export const removeCrew = async (context: FleetContext, name: string): Promise<CrewRemoved> => {
   const member = await memberNamed(context, name)
   if (member.itemId !== undefined) {
@@ -186,7 +166,7 @@ export const removeCrew = async (context: FleetContext, name: string): Promise<C
   return removeTrees(context, stopped.agent)
 }
 
-/** Its session has ended. While the gates keep one of its worktrees, the member stays. */
+/** For a member whose session has ended. If the gates keep one of its worktrees, the member stays. */
 export const removeTrees = async (context: FleetContext, agent: FleetAgent): Promise<CrewRemoved> => {
   const { isolation, environments } = context
   const { store, clock, failpoint } = isolation
@@ -204,19 +184,19 @@ export const removeTrees = async (context: FleetContext, agent: FleetAgent): Pro
     await store.fleetAgents.move(now.id, now.state, 'gone', { endedAt: clock(), session: undefined })
   }
   await failpoint('crew.gone')
-  forgetFiles(context, agent.name)
+  deleteAgentFiles(context, agent.name)
   return { agent, removed, kept }
 }
 
-/** Never at work yet: its worktrees hold nothing, unless somebody was quick. Repeating it changes nothing. */
+/** Removes a member that never started working. The gates still keep a worktree with changes. Safe to repeat. */
 export const undoMember = async (context: FleetContext, id: string): Promise<void> => {
-  await sleepAgain(context, id, 'stopped')
+  await cancelStart(context, id, 'stopped')
   const agent = await context.isolation.store.fleetAgents.get(id)
   if (agent === undefined || agent.kind !== 'crew' || agent.state === 'gone' || agent.workedAt !== undefined) return
   try {
     await removeTrees(context, agent)
   } catch (error) {
-    context.isolation.log.warn("a crew member's worktree stays", {
+    context.isolation.log.warn("a crew member's worktree was kept", {
       agent: agent.name,
       error: toAppError(error).message,
     })

@@ -1,6 +1,6 @@
 /*
- * `fleet down`. In: all agents of this host, or some. Out: their sessions are dead, their worktrees and hooks as they
- * were; with `clean`, without the worktrees that the gates let go.
+ * `fleet down`. In: all agents of this host, or some of them. Out: their sessions are dead, their worktrees and hooks
+ * unchanged. `clean` also removes the worktrees that the gates allow.
  */
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
@@ -19,7 +19,7 @@ import type { FleetProblem } from './up.ts'
 
 export type DownRequest = {
   readonly by: string
-  /** Also remove the worktrees that the gates let go. */
+  /** Also remove the worktrees that the gates allow. */
   readonly clean?: boolean
   /** Only these agents; the fleet stays up. */
   readonly only?: readonly string[]
@@ -46,17 +46,19 @@ export const fleetDown = async (
   { by, clean = false, only = [], graceMs = GRACE_MS }: DownRequest,
 ): Promise<DownReport> => {
   const { store, host, clock, failpoint } = context.isolation
-  // First: nothing new starts from here on.
+  // Before anything else, so that nothing new starts.
   if (only.length === 0) await store.fleetControl.set(host, { state: 'down', why: by, since: clock() })
   await failpoint('down.intent')
   await recoverFleet(context)
-  const isMeant = ({ name }: FleetAgent): boolean => only.length === 0 || only.includes(name)
+  const isSelected = ({ name }: FleetAgent): boolean => only.length === 0 || only.includes(name)
   const problems = new Map<string, string>()
   const stopped = new Map<string, FleetAgent>()
   const gone = new Map<string, FleetAgent>()
-  // Again as long as anything runs: one that was just starting when we looked.
+  // Repeated, because an agent may have been starting during the last round.
   for (let round = 0; round < ROUNDS; round += 1) {
-    const running = (await store.fleetAgents.live({ host })).filter((one) => isMeant(one) && mayHaveSession(one.state))
+    const running = (await store.fleetAgents.live({ host })).filter(
+      (one) => isSelected(one) && mayHaveSession(one.state),
+    )
     if (running.length === 0) break
     problems.clear()
     for (const group of inStopOrder(context, running)) {
@@ -66,7 +68,7 @@ export const fleetDown = async (
             const result = await stopAgent(context, agent, { graceMs })
             if (result.outcome === 'stopped') stopped.set(agent.id, result.agent)
             else if (result.outcome === 'gone') gone.set(agent.id, agent)
-            else problems.set(agent.name, 'something of its session is still running')
+            else problems.set(agent.name, 'some processes of its session are still running')
           } catch (error) {
             problems.set(agent.name, toAppError(error).message)
           }
@@ -76,7 +78,7 @@ export const fleetDown = async (
   }
   if (only.length === 0) await endStraySessions(context)
   await failpoint('down.stopped')
-  const cleaned = clean ? await removeAsleep(context, isMeant) : { removed: [], kept: [], problems: [] }
+  const cleaned = clean ? await removeStopped(context, isSelected) : { removed: [], kept: [], problems: [] }
   for (const { id } of cleaned.removed) stopped.delete(id)
   return {
     stopped: [...stopped.values()],
@@ -88,7 +90,7 @@ export const fleetDown = async (
 
 const ROUNDS = 3
 
-/** Whoever needs something stops before those that it needs: pools by `dependsOn`, then the crew. */
+/** Dependents before what they depend on: pools by `dependsOn`, then the crew. */
 const inStopOrder = (
   { isolation: { settings } }: FleetContext,
   agents: readonly FleetAgent[],
@@ -104,16 +106,16 @@ const inStopOrder = (
 
 type Cleaned = Pick<DownReport, 'removed' | 'kept' | 'problems'>
 
-/** Crew stays: only a person removes a crew member's worktrees. */
-const removeAsleep = async (context: FleetContext, isMeant: (agent: FleetAgent) => boolean): Promise<Cleaned> => {
+/** Skips the crew: only a person removes a crew member's worktrees. */
+const removeStopped = async (context: FleetContext, isSelected: (agent: FleetAgent) => boolean): Promise<Cleaned> => {
   const { store, host } = context.isolation
   const removed: FleetAgent[] = []
   const kept: KeptWorktree[] = []
   const problems: FleetProblem[] = []
   for (const agent of await store.fleetAgents.live({ host })) {
-    if (agent.kind === 'crew' || mayHaveSession(agent.state) || !isMeant(agent)) continue
+    if (agent.kind === 'crew' || mayHaveSession(agent.state) || !isSelected(agent)) continue
     try {
-      const giveUpItem = await hasNothingOfItsOwn(context, agent)
+      const giveUpItem = await hasNoCommits(context, agent)
       const { environment, kept: reasons } = await removeAgent(context, agent, { giveUpItem })
       if (reasons.length === 0) removed.push(agent)
       else if (environment !== undefined) kept.push({ agent, environment, reasons })
@@ -125,10 +127,10 @@ const removeAsleep = async (context: FleetContext, isMeant: (agent: FleetAgent) 
 }
 
 /**
- * An item whose branch has no commits loses nothing if another agent begins with it again. One that waits for a person
- * keeps its worktree, whatever is in it. Uncommitted files are the gates' business.
+ * Without commits on its branch, an item loses nothing if another agent starts it again. A parked item keeps its worktree
+ * in any case. The gates check for uncommitted files.
  */
-const hasNothingOfItsOwn = async (
+const hasNoCommits = async (
   { isolation }: Pick<FleetContext, 'isolation'>,
   { itemId, environmentId, codebaseId }: FleetAgent,
 ): Promise<boolean> => {

@@ -1,9 +1,10 @@
 import type { FleetAgent } from '../domain/fleet/agent.ts'
+import { AppError } from '../domain/errors.ts'
 import { marksOf } from '../isolation/agents-inside.ts'
 import { dropLeasesOf } from '../isolation/lease.ts'
 import { deleteTreeSync } from '../process/files/delete-tree.ts'
 import type { FleetContext } from './context.ts'
-import { agentDirectory, rootFile } from './sessions/places.ts'
+import { agentDirectory, rootFile } from './sessions/paths.ts'
 import { endProcesses } from './sessions/prepare.ts'
 
 type Context = Pick<FleetContext, 'isolation' | 'sessions'>
@@ -12,8 +13,8 @@ type Context = Pick<FleetContext, 'isolation' | 'sessions'>
 export const GRACE_MS = 60_000
 
 /**
- * Ends an agent's session and everything that it started, here or elsewhere. True if all of it is provably dead; then
- * its lease is gone, too, and the environment may be touched. Safe to repeat, and without a session.
+ * Ends an agent's session and every process that it started. True if all of them are provably dead; then its lease is
+ * released too, and the environment may be changed. Safe to repeat, also for an agent without a session.
  */
 export const endSession = async (
   context: Context,
@@ -40,7 +41,13 @@ export const endSession = async (
   return true
 }
 
-/** Another process may have started the agent again, or another one of its name: what that has isn't ours to clear. */
+/** `fleet down` stopped the agent during its start, possibly before there was a session to end. */
+export const endOvertaken = async (context: Context, agent: FleetAgent): Promise<never> => {
+  await endSession(context, agent, { graceMs: 0 })
+  throw new AppError('busy', `${agent.name} was stopped while it was starting`)
+}
+
+/** If the agent was restarted, or its name is in use again, the session and files of that name belong to the new one. */
 export const isLatestLife = async (
   { isolation: { store } }: Pick<FleetContext, 'isolation'>,
   { host, name, spawn }: FleetAgent,
@@ -49,11 +56,11 @@ export const isLatestLife = async (
   return latest === undefined || latest.spawn === spawn
 }
 
-/** The agent is gone: its name is free again. Its log stays. */
-export const forgetFiles = ({ isolation: { home } }: Pick<FleetContext, 'isolation'>, name: string): void => {
+/** Deletes the files of an agent that is gone, which frees its name. Keeps its log. */
+export const deleteAgentFiles = ({ isolation: { home } }: Pick<FleetContext, 'isolation'>, name: string): void => {
   try {
     deleteTreeSync(agentDirectory(home, name))
   } catch {
-    // What is left keeps the name in use, and `fleet up` tries again.
+    // The name stays in use until `fleet up` succeeds in deleting the files.
   }
 }

@@ -2,8 +2,8 @@ import type { FleetAgent } from '../domain/fleet/agent.ts'
 import { COMMAND_LINE } from './program.ts'
 
 /**
- * Programs act on what begins with some characters (`/exit`, `!rm`), and complete the name at the end of a text when they
- * get Enter (`@src`). A command of the pool's own gets exactly the text.
+ * Agent programs act on text that begins with certain characters (`/exit`, `!rm`), and on Enter they complete a name at
+ * the end of the text (`@src`). A pool's own `command` gets the text unchanged.
  */
 export const messageText = (text: string, { program }: Pick<FleetAgent, 'program'>): string => {
   if (program === COMMAND_LINE) return text

@@ -3,9 +3,9 @@ import { nameCandidates } from '../domain/fleet/names.ts'
 import type { PoolSettings } from '../domain/fleet/pool.ts'
 import { toWork } from '../domain/work.ts'
 import type { FleetContext } from './context.ts'
-import { agentDirectory } from './sessions/places.ts'
+import { agentDirectory } from './sessions/paths.ts'
 
-/** For a member of the crew, whose worktrees may be in any codebase. */
+/** Whether a crew member can have this name. Checks every codebase, since their worktrees may be in any. */
 export const isFreeName = async (
   { isolation: { store, home, host }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,
   name: string,
@@ -19,15 +19,15 @@ export const isFreeName = async (
 }
 
 /**
- * Names for which there is no live record, no directory (a worktree in any codebase, the agent's files) and no session.
- * Sessions that can't be listed count as there.
+ * Names from the pool's theme that no live record, directory (a worktree in any codebase, or files) or session uses.
+ * Throws if the sessions can't be listed.
  */
 export const freeNames = async function* (
   { isolation: { store, home, host }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,
   pool: Pick<PoolSettings, 'names'>,
 ): AsyncGenerator<string> {
   const used = new Set((await store.fleetAgents.live({ host })).map(({ name }) => name))
-  // A session whose program has ended is one, too, until it is cleared.
+  // Includes sessions whose program has ended but that aren't cleared yet.
   for (const kind of sessions.all()) for (const { name } of await kind.list()) used.add(name)
   for (const { id } of await store.codebases.list(host)) {
     for (const { work } of await store.environments.live(id)) if (work.type === 'agent') used.add(work.id)

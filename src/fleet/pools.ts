@@ -9,15 +9,15 @@ type Settings = Pick<FleetContext['isolation'], 'settings'>
 export const poolNamed = ({ settings: { pools } }: Settings, name: string): PoolSettings => {
   const pool = pools.find((one) => one.name === name)
   if (pool !== undefined) return pool
-  throw new AppError('not-found', `there is no pool ${JSON.stringify(name.slice(0, 60))}`, {
-    remedy: `the pools are: ${pools.map((one) => one.name).join(', ')}`,
+  throw new AppError('not-found', `unknown pool ${JSON.stringify(name.slice(0, 60))}`, {
+    remedy: `choose one of: ${pools.map((one) => one.name).join(', ')}`,
   })
 }
 
 export const worksFor = ({ codebases }: PoolSettings, { name }: Pick<Codebase, 'name'>): boolean =>
   codebases === undefined || codebases.includes(name)
 
-/** The pool for an item that nobody chose one for: the first that works for its codebase. */
+/** The default pool for a codebase: the first that works for it. */
 export const poolFor = ({ settings: { pools } }: Settings, codebase: Pick<Codebase, 'name'>): PoolSettings => {
   const pool = pools.find((one) => worksFor(one, codebase))
   if (pool !== undefined) return pool
@@ -26,6 +26,6 @@ export const poolFor = ({ settings: { pools } }: Settings, codebase: Pick<Codeba
   })
 }
 
-/** Workers of the pool that take up one of its places. */
+/** The pool's workers, which count towards its `max`. */
 export const membersOf = (pool: Pick<PoolSettings, 'name'>, agents: readonly FleetAgent[]): readonly FleetAgent[] =>
   agents.filter(({ kind, pool: its }) => kind === 'worker' && its === pool.name)

@@ -1,6 +1,6 @@
 /*
- * `coppice prime`: everything that an agent needs to begin its item, or to carry on with it. In: the agent's own
- * variables. Out: values; the words are made in `commands/views/`.
+ * `coppice prime`: everything that an agent needs to start or continue its item. In: the agent's variables. Out: values;
+ * the wording is in `commands/views/`.
  */
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
@@ -10,7 +10,7 @@ import type { UncommittedWork } from '../domain/removal/uncommitted.ts'
 import { branchCommits } from '../isolation/codebases/branch-commits.ts'
 import { providerOf } from '../isolation/provider-of.ts'
 import type { CommitLine } from '../git/commits-between.ts'
-import { type AgentCaller, type NotTheAgent, presentAgent } from './caller.ts'
+import { type AgentCaller, type NotTheAgent, currentAgent } from './caller.ts'
 import type { FleetContext } from './context.ts'
 import { chooseFormula } from './formulas/choose.ts'
 import { treeOf } from './tree.ts'
@@ -20,19 +20,19 @@ export type Primer = {
   readonly codebase: Codebase
   readonly environment: IsolatedEnvironment | undefined
   readonly item: Item | undefined
-  /** The items that it waited for. */
+  /** The items that it had to wait for. */
   readonly after: readonly Item[]
   readonly commits: readonly CommitLine[]
   /** Undefined: unknown. */
   readonly uncommitted: UncommittedWork | undefined
   readonly attempts: readonly Attempt[]
-  /** What `coppice done` does; undefined if there is no such formula. */
+  /** What `coppice done` runs; undefined if it can't be determined. */
   readonly formula: string | undefined
   /** The pool's own template. */
   readonly template: string | undefined
 }
 
-/** An earlier time that somebody worked on the item, and how it ended. */
+/** An earlier attempt at the item, and how it ended. */
 export type Attempt = {
   readonly at: number
   readonly agent: string | undefined
@@ -44,7 +44,7 @@ const MOST_COMMITS = 50
 export const primeAgent = async (context: FleetContext, caller: AgentCaller): Promise<Primer | NotTheAgent> => {
   const { isolation } = context
   const { store, settings } = isolation
-  const found = await presentAgent(isolation, caller)
+  const found = await currentAgent(isolation, caller)
   if ('why' in found) return found
   const { agent, codebase } = found
   const environment = agent.environmentId === undefined ? undefined : await store.environments.get(agent.environmentId)
@@ -76,7 +76,7 @@ const uncommittedIn = async (
     const provider = await providerOf(isolation, environment)
     return (await provider.glance(isolation, tree, { signal: undefined })).dirty
   } catch (error) {
-    isolation.log.info("an agent's worktree could not be looked at", { error: toAppError(error).message })
+    isolation.log.info("an agent's worktree could not be inspected", { error: toAppError(error).message })
     return undefined
   }
 }

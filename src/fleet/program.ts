@@ -6,12 +6,12 @@ import type { FleetAgent, SessionKind } from '../domain/fleet/agent.ts'
 import type { PoolSettings } from '../domain/fleet/pool.ts'
 import type { FleetContext } from './context.ts'
 import { assertDatabaseInConfig } from './sessions/database.ts'
-import { messagesDirectory, requestsDirectory } from './sessions/places.ts'
+import { messagesDirectory, requestsDirectory } from './sessions/paths.ts'
 
-/** What an agent of a pool with `command` runs. */
+/** The `program` of agents in a pool with `command`. */
 export const COMMAND_LINE = 'command line'
 
-/** The program of a new agent, by name. Throws if it isn't installed or couldn't work: nothing has been made yet. */
+/** The name of a new agent's program. Throws if it can't run here, before anything has been created. */
 export const programFor = async (
   { agents, isolation }: Pick<FleetContext, 'agents' | 'isolation'>,
   { agent: wanted, command }: Pick<PoolSettings, 'agent' | 'command'>,
@@ -29,9 +29,9 @@ export const programFor = async (
 export type SessionProgram = {
   readonly command: readonly [string, ...string[]]
   readonly variables: Readonly<Record<string, string>>
-  /** Otherwise it is Coppice, which starts the agent's program there turn by turn. */
+  /** If false, the session runs Coppice, which starts the agent's program in the environment for each turn. */
   readonly runsInEnvironment: boolean
-  /** Its commands run in a sandbox: the session answers their requests. */
+  /** Its commands run in a sandbox, so the session answers their requests. */
   readonly isConfined: boolean
   readonly escapeOnInterrupt?: true
 }
@@ -44,13 +44,13 @@ export type ProgramRequest = {
   readonly beacon: string
   readonly sessionId: string
   readonly resume: boolean
-  /** The agent's own. */
+  /** The agent's directory in the home. */
   readonly files: string
 }
 
 /**
- * The command of an agent's session. In tmux, a program with a terminal of its own runs as it is, if it can do that
- * without asking anything. Any other is run by Coppice turn by turn, with the same input and output.
+ * The command of an agent's session. In tmux, a program runs in its own terminal interface if it can do so without asking
+ * questions. Otherwise Coppice runs it turn by turn, with the session's input and output.
  */
 export const sessionProgram = async (
   { agents, installation }: Pick<FleetContext, 'agents' | 'installation'>,
@@ -79,7 +79,7 @@ export const sessionProgram = async (
   return { command: [...installation, ...turnByTurn], variables: granted, runsInEnvironment: false, isConfined }
 }
 
-/** Of an agent's own directory: what its program may read, and write. */
+/** What an agent's program may read and write in the agent's directory. */
 export const outsideDirectories = (
   files: string,
   { isConfined }: Pick<SessionProgram, 'isConfined'>,

@@ -14,7 +14,7 @@ import type { Store } from '../store/store.ts'
 import { type AgentFile, noteItem, readAgentFile } from './agent-file.ts'
 import type { FleetContext } from './context.ts'
 import { itemNumbered } from './items/add.ts'
-import type { SessionKindRules, SessionSeen } from './sessions/session.ts'
+import type { ListedSession, SessionKindRules } from './sessions/session.ts'
 
 export type Rebuilt = {
   readonly agents: readonly string[]
@@ -23,8 +23,8 @@ export type Rebuilt = {
 }
 
 /**
- * After the database was lost: agents, items and hooks, from the worktrees, the small file in each one's git directory
- * and the sessions that run. What only the database had, such as items without a worktree, is lost with it.
+ * Rebuilds agents, items and hooks after the database was lost, from the worktrees, the agent file in their git
+ * directories and the running sessions. Items without a worktree can't be recovered.
  */
 export const rebuildFleet = async (context: FleetContext, { by }: { readonly by: string }): Promise<Rebuilt> => {
   const { isolation } = context
@@ -33,7 +33,7 @@ export const rebuildFleet = async (context: FleetContext, { by }: { readonly by:
     const file = readAgentFile(one.tree)
     return file === undefined ? [] : [{ lost: one, file }]
   })
-  // Items wait for items with smaller numbers, unless somebody has edited that.
+  // By number: an item usually depends on items with smaller numbers.
   known.sort((a, b) => (a.file.item?.id ?? 0) - (b.file.item?.id ?? 0))
   const agents: string[] = []
   const items: number[] = []
@@ -61,32 +61,32 @@ export const rebuildFleet = async (context: FleetContext, { by }: { readonly by:
   return { agents, items, problems }
 }
 
-/** By the name of its directory, which says whom it was made for. The file alone could name anybody. */
+/** Checks the directory's name, because the agent could have written any name into the file. */
 const wasMadeFor = ({ tree: { path } }: LostEnvironment, name: string): boolean =>
   basename(path).startsWith(`agent-${name}-`)
 
-type Running = { readonly kind: SessionKindRules; readonly seen: SessionSeen }
+type Running = { readonly kind: SessionKindRules; readonly listed: ListedSession }
 
 const runningSessions = async ({ sessions }: FleetContext): Promise<readonly Running[]> => {
   const found = await Promise.all(
-    sessions.all().map(async (kind) => (await kind.list()).map((seen) => ({ kind, seen }))),
+    sessions.all().map(async (kind) => (await kind.list()).map((listed) => ({ kind, listed }))),
   )
-  return found.flat().filter(({ seen }) => !seen.dead)
+  return found.flat().filter(({ listed }) => !listed.dead)
 }
 
-/** The agent's own, if it still runs. Throws if one of its name runs that isn't this life of it. */
+/** The agent's session, if it is still running. Throws if a session of that name belongs to another spawn. */
 const sessionOf = async (
   { isolation: { home, clock } }: FleetContext,
   running: readonly Running[],
   { agent: { name, spawn } }: AgentFile,
 ): Promise<FleetSession | undefined> => {
-  const found = running.find(({ seen }) => seen.name === name)
+  const found = running.find(({ listed }) => listed.name === name)
   if (found === undefined) return undefined
-  const { kind, seen } = found
+  const { kind, listed } = found
   const { rows } = await processesOfRuns([agentMark(home, spawn)])
-  const root = rows.find(({ identity }) => identity.pid === seen.root?.pid)?.identity
+  const root = rows.find(({ identity }) => identity.pid === listed.root?.pid)?.identity
   if (root === undefined) throw new AppError('busy', `another session called ${name} is running`)
-  return { kind: kind.kind, target: seen.target, root, startedAt: seen.startedAt ?? clock() }
+  return { kind: kind.kind, target: listed.target, root, startedAt: listed.startedAt ?? clock() }
 }
 
 const codebaseOf = async ({ isolation }: FleetContext, lost: LostEnvironment): Promise<Codebase> => {

@@ -6,29 +6,30 @@ import { unlessMissing } from '../domain/missing.ts'
 import { liveness } from '../process/identity.ts'
 import { lstatIfThere } from '../process/files/lstat-if-there.ts'
 import type { FleetContext } from './context.ts'
-import { forgetFiles } from './end-session.ts'
+import { deleteAgentFiles } from './end-session.ts'
 import { removeTrees, treesOf, undoMember } from './crew.ts'
-import { finishFormulas } from './formulas/done.ts'
+import { finishFormulas } from './formulas/abandoned.ts'
 import { removeAgent } from './remove-agent.ts'
-import { agentDirectory, agentsHome } from './sessions/places.ts'
-import { endIdle, isBeingLetGo, tellAssigned } from './sling/assign.ts'
+import { agentDirectory, agentsHome } from './sessions/paths.ts'
+import { sendItem } from './sling/assign.ts'
+import { finishRetiring, isRetiring } from './sling/idle-workers.ts'
 import { undoSling } from './sling/undo-sling.ts'
 import { stopAgent } from './stop-agent.ts'
-import { sleepAgain } from './wake.ts'
+import { cancelStart } from './restart-agent.ts'
 
-/** An agent's files without a row: whoever made them is starting one, or has died. */
+/** Files without a row are this long assumed to belong to an agent that is being started. */
 const HALF_MADE_MS = 5 * 60_000
 
 export type RecoveredFleet = {
-  /** Agents whose start was undone, or repeated. */
+  /** Agents whose interrupted start or stop was completed or undone. */
   readonly settled: readonly string[]
-  /** Those that can't be judged yet, with the reason. */
+  /** Agents that couldn't be recovered now, and why. */
   readonly left: readonly { readonly agent: string; readonly why: string }[]
 }
 
 /**
- * Finishes or undoes what dead processes of ours have begun: starts, assignments, formulas. Leaves alone whatever a
- * living one is doing. Doing it twice is the same as once.
+ * Completes or undoes starts, assignments and formulas whose process has died. Skips those of a living process.
+ * Idempotent.
  */
 export const recoverFleet = async (
   context: FleetContext,
@@ -38,7 +39,7 @@ export const recoverFleet = async (
   const settled: string[] = []
   const left: { agent: string; why: string }[] = []
   const { state: fleet } = await store.fleetControl.get(host)
-  // Before anything is judged by what a formula would still change.
+  // First, because a formula may still change the agents that are checked below.
   if (withFormulas) await finishFormulas(context)
   for (const agent of await store.fleetAgents.live({ host })) {
     try {
@@ -47,36 +48,40 @@ export const recoverFleet = async (
       left.push({ agent: agent.name, why: toAppError(error).message })
     }
   }
-  await forgetHalfMade(context)
+  await deleteLeftovers(context)
   return { settled, left }
 }
 
-/** True if something was half done, and no longer is. */
+/** True if an interrupted operation of the agent was completed or undone. */
 const settle = async (
   context: FleetContext,
   agent: FleetAgent,
   { isDown }: { readonly isDown: boolean },
 ): Promise<boolean> => {
-  const { store, self } = context.isolation
-  if (agent.state === 'spawning') {
-    if (liveness(agent.holder) !== 'dead') return false
-    // Of two that recover at once, one does.
-    if (!(await store.fleetAgents.claim(agent.id, agent.holder, self))) return false
-    await settleStart(context, agent)
-    return true
-  }
-  if (isBeingLetGo(agent) && liveness(agent.holder) === 'dead') {
-    // One that still runs waits for an item again: whoever needs its place lets it go.
+  const { store } = context.isolation
+  if (agent.state === 'spawning') return recoverStart(context, agent)
+  if (isRetiring(agent) && liveness(agent.holder) === 'dead') {
+    // If it still runs, it goes back to waiting for an item; whoever needs its place retires it.
     if (!(await isProvablyDead(context.isolation, agent)))
       return store.fleetAgents.move(agent.id, 'draining', 'working')
-    await endIdle(context, agent)
+    await finishRetiring(context, agent)
     return true
   }
   if (!mayHaveSession(agent.state))
-    return (await isWithoutWorktree(context, agent)) ? forgetAgent(context, agent) : false
-  // `fleet down` was interrupted after it had ended this session.
+    return (await hasLostWorktree(context, agent)) ? removeOrphaned(context, agent) : false
+  // `fleet down` was interrupted right after it ended this session.
   if (!isDown || !(await isProvablyDead(context.isolation, agent))) return false
   return (await stopAgent(context, agent, { graceMs: 0 })).outcome !== 'running'
+}
+
+/** Undoes or completes a start whose process has died. False if there is none. */
+export const recoverStart = async (context: FleetContext, agent: FleetAgent): Promise<boolean> => {
+  const { store, self } = context.isolation
+  if (agent.state !== 'spawning' || liveness(agent.holder) !== 'dead') return false
+  // Of two that recover at once, one does.
+  if (!(await store.fleetAgents.claim(agent.id, agent.holder, self))) return false
+  await settleStart(context, agent)
+  return true
 }
 
 const settleStart = async (context: FleetContext, agent: FleetAgent): Promise<void> => {
@@ -84,13 +89,13 @@ const settleStart = async (context: FleetContext, agent: FleetAgent): Promise<vo
     return agent.kind === 'crew' ? undoMember(context, agent.id) : undoSling(context, agent.id)
   }
   const runs = agent.session !== undefined && !(await isProvablyDead(context.isolation, agent))
-  // It ran already when it was given its item. It may be told twice.
-  if (runs && agent.itemId !== undefined) return void (await tellAssigned(context, agent))
-  await sleepAgain(context, agent.id, 'stopped')
+  // It was running when it got its item, which may now be sent twice.
+  if (runs && agent.itemId !== undefined) return void (await sendItem(context, agent))
+  await cancelStart(context, agent.id, 'stopped')
 }
 
-/** Removed, not missing: one on a disk that isn't mounted may come back. */
-const isWithoutWorktree = async (
+/** True only if it was removed. A missing one may be on a disk that isn't mounted. */
+const hasLostWorktree = async (
   { isolation: { store } }: Pick<FleetContext, 'isolation'>,
   { environmentId }: FleetAgent,
 ): Promise<boolean> => {
@@ -98,8 +103,8 @@ const isWithoutWorktree = async (
   return found === undefined || found.status === 'removed' || found.status === 'released'
 }
 
-/** Agent and worktree are provably gone: an item that it had is open again. */
-const forgetAgent = async (context: FleetContext, agent: FleetAgent): Promise<boolean> => {
+/** Session and worktree are provably gone, so the agent's item is open again. */
+const removeOrphaned = async (context: FleetContext, agent: FleetAgent): Promise<boolean> => {
   if (agent.kind === 'worker') {
     await removeAgent(context, agent, { giveUpItem: true })
     return true
@@ -110,8 +115,8 @@ const forgetAgent = async (context: FleetContext, agent: FleetAgent): Promise<bo
   return true
 }
 
-/** Directories of agents that no row knows keep their names in use. */
-const forgetHalfMade = async (context: FleetContext): Promise<void> => {
+/** Deletes agents' directories that no row refers to, since they keep their names in use. */
+const deleteLeftovers = async (context: FleetContext): Promise<void> => {
   const { isolation, sessions } = context
   const { home, store, host } = isolation
   const names = (await unlessMissing(listDirectory(Buffer.from(agentsHome(home))))) ?? []
@@ -122,11 +127,11 @@ const forgetHalfMade = async (context: FleetContext): Promise<void> => {
   const listed = await Promise.all(sessions.all().map((kind) => kind.list()))
   const running = new Set(listed.flat().flatMap(({ name, dead }) => (dead ? [] : [name])))
   for (const name of unknown) {
-    if (!running.has(name) && (await isLeftover(context, name))) forgetFiles(context, name)
+    if (!running.has(name) && (await isLeftover(context, name))) deleteAgentFiles(context, name)
   }
 }
 
-/** Untouched since the last agent of this name has gone, or for long: nobody is just starting one. */
+/** Not just being created: unchanged since the last agent of this name went, or for some minutes. */
 const isLeftover = async (
   { isolation: { home, store, host, clock } }: FleetContext,
   name: string,

@@ -3,19 +3,18 @@ import type { FleetAgent } from '../domain/fleet/agent.ts'
 import type { GateAnswer } from '../domain/removal/gates.ts'
 import { itemHolder } from '../isolation/holders.ts'
 import type { FleetContext } from './context.ts'
-import { forgetFiles } from './end-session.ts'
+import { deleteAgentFiles } from './end-session.ts'
 import { unhookItem } from './items/change.ts'
 
 export type RemovedAgent = {
   readonly environment: IsolatedEnvironment | undefined
-  /** Why the worktree stays; then the agent stays, too. */
+  /** Why the worktree is kept. If it is, so is the agent. */
   readonly kept: readonly GateAnswer[]
 }
 
 /**
- * Ends an agent that has no session any more, with its worktree if the gates let it. If they refuse, nothing changes:
- * agent, worktree and hook stay together. An item that isn't settled keeps the worktree, unless it is given up: then it
- * is open again.
+ * Removes an agent whose session has ended, with its worktree. If the gates refuse, nothing changes: agent, worktree and
+ * hook stay together. An unsettled item holds the worktree; with `giveUpItem` it is open again instead.
  */
 export const removeAgent = async (
   context: FleetContext,
@@ -43,7 +42,7 @@ export const removeAgent = async (
     return true
   })
   await failpoint('remove-agent.gone')
-  // Whoever was faster has freed the name, and the files may be another agent's by now.
-  if (isOurs) forgetFiles(context, agent.name)
+  // If another process was faster, the name is free and the files may belong to a new agent.
+  if (isOurs) deleteAgentFiles(context, agent.name)
   return { environment, kept: [] }
 }

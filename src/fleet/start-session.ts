@@ -11,12 +11,12 @@ import type { FleetContext } from './context.ts'
 import { type SessionProgram, sessionProgram } from './program.ts'
 import { beaconFor } from './sessions/beacon.ts'
 import type { NewSession } from './sessions/session.ts'
-import { agentDirectory } from './sessions/places.ts'
+import { agentDirectory } from './sessions/paths.ts'
 import { sessionVariables } from './sessions/variables.ts'
 import { treeOf } from './tree.ts'
 
 export type SessionStart = {
-  /** Its row is `spawning`, and we are its holder. */
+  /** Must be `spawning`, with us as its holder. */
   readonly agent: FleetAgent
   readonly item: Item | undefined
   readonly codebase: Codebase
@@ -27,8 +27,8 @@ export type SessionStart = {
 }
 
 /**
- * Starts the agent's program in its environment, and leases the environment for it. Resolves when the program really
- * runs; if that fails, nothing of the session is left.
+ * Starts the agent's program in its environment, and leases the environment for it. Resolves once the program itself is
+ * running. A failure leaves nothing of the session behind.
  */
 export const startSession = async (
   context: FleetContext,
@@ -64,7 +64,7 @@ export const startSession = async (
     },
     async (begun) => {
       await failpoint('spawn.started')
-      // Before anything else: from here on, nobody may remove the environment.
+      // Before anything else, because it protects the environment from removal.
       await isolation.store.fleetAgents.update(agent.id, { session: begun })
       const purpose = `the fleet's agent ${agent.name}`
       await acquireLease(isolation, codebase, environment, { purpose, holder: begun.root, alone: true })
@@ -75,7 +75,7 @@ export const startSession = async (
   return session
 }
 
-/** As the environment's provider starts programs in it. Coppice itself runs beside it, and starts each turn there. */
+/** Lets the provider wrap a program that runs in the environment. Coppice itself runs outside it, and starts each turn inside. */
 const launched = async (
   { isolation }: Pick<FleetContext, 'isolation'>,
   environment: IsolatedEnvironment,

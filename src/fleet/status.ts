@@ -6,7 +6,7 @@ import type { FleetControl, ItemCounts } from '../store/fleet/store.ts'
 import type { FleetContext } from './context.ts'
 import { membersOf } from './pools.ts'
 
-export type AgentSeen = {
+export type AgentDetails = {
   readonly agent: FleetAgent
   readonly codebase: string
   readonly environment: IsolatedEnvironment | undefined
@@ -15,7 +15,7 @@ export type AgentSeen = {
 
 export type FleetStatus = {
   readonly control: FleetControl
-  readonly agents: readonly AgentSeen[]
+  readonly agents: readonly AgentDetails[]
   readonly pools: readonly {
     readonly name: string
     readonly min: number
@@ -27,7 +27,7 @@ export type FleetStatus = {
   readonly needsYou: readonly NeedsYou[]
 }
 
-/** Something that a person has to decide or do. */
+/** Something that needs a person's decision or action. */
 export type NeedsYou =
   | {
       readonly kind: 'parked'
@@ -35,12 +35,12 @@ export type NeedsYou =
       readonly agent: string | undefined
       readonly reason: ParkReason | undefined
     }
-  /** Its session has ended, and nobody has started it again. */
+  /** Its session has ended and wasn't restarted. */
   | { readonly kind: 'no-session'; readonly item: number | undefined; readonly agent: string }
   | { readonly kind: 'stuck'; readonly item: number | undefined; readonly agent: string; readonly since: number }
   | { readonly kind: 'paused'; readonly why: string }
 
-/** `codebase`: only what belongs to it. Asks each kind of session once, however many agents there are. */
+/** Lists each kind of session once, however many agents there are. */
 export const fleetStatus = async (
   { isolation: { store, host, settings }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,
   { codebaseId }: { readonly codebaseId?: CodebaseId | undefined } = {},
@@ -56,8 +56,8 @@ export const fleetStatus = async (
       : [],
   )
   const codebases = new Map((await store.codebases.list(host)).map((codebase) => [codebase.id, codebase]))
-  const seen: AgentSeen[] = []
-  for (const agent of agents) seen.push(await seenAgent(store, codebases, agent))
+  const seen: AgentDetails[] = []
+  for (const agent of agents) seen.push(await agentDetails(store, codebases, agent))
   const parked = await store.items.list({ states: ['parked'], ...(codebaseId !== undefined && { codebaseId }) })
   return {
     control,
@@ -91,7 +91,7 @@ const agentNeeds = (
   { state: fleet }: FleetControl,
   parked: readonly Item[],
 ): NeedsYou[] => {
-  // Said once, with its item.
+  // Already reported with its item.
   if (parked.some(({ id }) => id === itemId)) return []
   if (state === 'stuck') return [{ kind: 'stuck', item: itemId, agent: name, since: lastSignAt }]
   const hasEnded = mayHaveSession(state) && session !== undefined && !running.has(name)
@@ -99,11 +99,11 @@ const agentNeeds = (
   return hasEnded || isAsleep ? [{ kind: 'no-session', item: itemId, agent: name }] : []
 }
 
-export const seenAgent = async (
+const agentDetails = async (
   store: FleetContext['isolation']['store'],
   codebases: ReadonlyMap<CodebaseId, Codebase>,
   agent: FleetAgent,
-): Promise<AgentSeen> => ({
+): Promise<AgentDetails> => ({
   agent,
   codebase: codebases.get(agent.codebaseId)?.name ?? '',
   environment: agent.environmentId === undefined ? undefined : await store.environments.get(agent.environmentId),

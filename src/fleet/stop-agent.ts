@@ -2,19 +2,17 @@ import { toAppError } from '../domain/errors.ts'
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
 import type { FleetContext } from './context.ts'
 import { endSession, GRACE_MS } from './end-session.ts'
-import { finishFormula } from './formulas/run-formula.ts'
+import { takeOverFormula } from './formulas/run-formula.ts'
 
 export type Stopped =
-  /** Its hook and its worktree stay. */
+  /** Its hook and worktree are kept. */
   | { readonly outcome: 'stopped'; readonly agent: FleetAgent }
-  /** It had begun to finish its item, and that is done now. */
+  /** It was finishing its item, which is now done. */
   | { readonly outcome: 'gone'; readonly agent: FleetAgent }
-  /** Something of it is still running. */
+  /** Some of its processes are still running. */
   | { readonly outcome: 'running'; readonly agent: FleetAgent }
 
-/**
- * Ends an agent's session, and whatever that started. What it had begun to finish is finished. Safe to repeat.
- */
+/** Ends an agent's session and every process in it, and completes a formula that it has begun. Safe to repeat. */
 export const stopAgent = async (
   context: FleetContext,
   agent: FleetAgent,
@@ -23,11 +21,11 @@ export const stopAgent = async (
   const { store, failpoint } = context.isolation
   if (!(await endSession(context, agent, { graceMs }))) return { outcome: 'running', agent }
   await failpoint('stop.session')
-  await finishBegun(context, agent)
+  await completeFormula(context, agent)
   for (;;) {
     const now = await store.fleetAgents.get(agent.id)
     if (now === undefined || now.state === 'gone') return { outcome: 'gone', agent: now ?? agent }
-    // Started again meanwhile: that is another life, and not ours to judge.
+    // Another process has restarted it.
     if (now.spawn !== agent.spawn) return { outcome: 'running', agent: now }
     if (!mayHaveSession(now.state)) return { outcome: 'stopped', agent: now }
     const patch = { session: undefined, drainingSince: undefined }
@@ -38,15 +36,18 @@ export const stopAgent = async (
   }
 }
 
-/** Its session ended while it was finishing: the rest needs no session. */
-const finishBegun = async (context: FleetContext, agent: FleetAgent): Promise<void> => {
+/** Completes the formula of an agent that was finishing, which no longer needs the session. */
+const completeFormula = async (context: FleetContext, agent: FleetAgent): Promise<void> => {
   const { store, log } = context.isolation
   const begun = await store.formulaRuns.runningOf(agent.id)
   if (begun === undefined) return
   try {
-    await finishFormula(context, begun)
+    await takeOverFormula(context, begun)
   } catch (error) {
-    // It stays recorded, and the next command of the fleet tries again.
-    log.warn("what an agent had begun couldn't be finished", { agent: agent.name, error: toAppError(error).message })
+    // It stays recorded; the server's next round or `fleet up` tries again.
+    log.warn('the formula of a stopped agent could not be completed', {
+      agent: agent.name,
+      error: toAppError(error).message,
+    })
   }
 }

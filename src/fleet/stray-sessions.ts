@@ -2,12 +2,12 @@ import type { FleetContext } from './context.ts'
 import { killTree } from '../process/kill.ts'
 import { GRACE_MS } from './end-session.ts'
 
-/** A session is young until whoever starts it has recorded it. */
+/** A session that was just started may not be recorded yet. */
 const YOUNG_MS = 60_000
 
 /**
- * Ends the sessions that no agent of this host has: their worktrees are gone or were never theirs. One whose root can't
- * be identified, or that is young, is left; so are `except`. Returns the names.
+ * Ends the sessions that belong to no agent of this host, and returns their names. Skips `except`, and those that are
+ * young or whose first process can't be identified.
  */
 export const endStraySessions = async (
   { isolation, sessions }: FleetContext,
@@ -20,7 +20,7 @@ export const endStraySessions = async (
       if (except.includes(name) || (await store.fleetAgents.byName(host, name)) !== undefined) continue
       if (!dead) {
         if (root === undefined || startedAt === undefined || clock() - startedAt < YOUNG_MS) continue
-        // Asked again right before: an agent of this name may have been recorded since.
+        // Checked again right before: an agent of this name may have been recorded meanwhile.
         if ((await store.fleetAgents.byName(host, name)) !== undefined) continue
         const { outcome } = await killTree(root, { graceMs: GRACE_MS, clock })
         if (outcome !== 'dead') continue

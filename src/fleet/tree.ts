@@ -5,7 +5,7 @@ import type { Tree } from '../domain/tree.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { presenceOf } from '../isolation/provider-of.ts'
 
-/** Where the environment's files and its git directory are. Throws if it isn't there, or isn't this very one. */
+/** The paths of the environment's files and git directory. Throws if it is missing, or another checkout is in its place. */
 export const treeOf = async (
   context: Pick<IsolationContext, 'providers'>,
   codebase: Codebase,

@@ -1,6 +1,6 @@
 /*
- * `fleet up`. In: rows, directories, git's worktrees and sessions, whatever is left of them. Out: every agent at work
- * again in its own worktree. `rebuild.ts` finds agents and items that the database doesn't know.
+ * `fleet up`. In: what is left of records, directories, git's worktrees and sessions. Out: every agent working again in its
+ * own worktree. `rebuild.ts` recovers agents and items that the database no longer has.
  */
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
 import { isProvablyDead } from '../isolation/agents-inside.ts'
@@ -12,24 +12,23 @@ import { recoverFleet } from './recover.ts'
 import { type Rebuilt, rebuildFleet } from './rebuild.ts'
 import { removeAgent } from './remove-agent.ts'
 import { endStraySessions } from './stray-sessions.ts'
-import { wakeAgent } from './wake.ts'
+import { restartAgent } from './restart-agent.ts'
 
-/** Starting a program takes a core. */
+/** Each start keeps a core busy. */
 const AT_ONCE = 4
 
 export type UpReport = {
-  /** Their sessions were started again. */
+  /** Their sessions were restarted. */
   readonly started: readonly FleetAgent[]
-  /** They ran already. */
+  /** They were already running. */
   readonly running: readonly FleetAgent[]
-  /** They had no item, and are gone with their worktrees. */
+  /** They had no item and were removed with their worktrees. */
   readonly released: readonly FleetAgent[]
-  /** They have no item either, but the gates keep their worktrees. */
+  /** They have no item, but the gates keep their worktrees. */
   readonly kept: readonly FleetAgent[]
   readonly rebuilt: Rebuilt
-  /** Sessions without an agent, which were ended. */
+  /** Stray sessions that were ended. */
   readonly ended: readonly string[]
-  /** What could not be done, and why. */
   readonly problems: readonly FleetProblem[]
 }
 
@@ -81,7 +80,7 @@ const bringUp = async (context: FleetContext, found: FleetAgent, by: string): Pr
   if (found.state === 'spawning') return { is: 'running', agent: found }
   if (mayHaveSession(found.state) && !(await isProvablyDead(context.isolation, found)))
     return { is: 'running', agent: found }
-  const agent = await asleep(context, found)
+  const agent = await markStopped(context, found)
   if (agent === undefined) return { is: 'running', agent: found }
   const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)
   if (agent.kind === 'crew' || item !== undefined) return started(context, agent, item, by)
@@ -94,10 +93,13 @@ const started = async (
   agent: FleetAgent,
   item: Item | undefined,
   by: string,
-): Promise<Outcome> => ({ is: 'started', agent: (await wakeAgent(context, agent, item, { by })).agent })
+): Promise<Outcome> => ({ is: 'started', agent: (await restartAgent(context, agent, item, { by })).agent })
 
-/** Its session is dead: the row says so. Undefined if somebody else has changed it meanwhile. */
-const asleep = async ({ isolation: { store } }: FleetContext, agent: FleetAgent): Promise<FleetAgent | undefined> => {
+/** Records that the session is dead. Undefined if another process changed the row first. */
+const markStopped = async (
+  { isolation: { store } }: FleetContext,
+  agent: FleetAgent,
+): Promise<FleetAgent | undefined> => {
   if (!mayHaveSession(agent.state)) return agent
   const isOurs = await store.fleetAgents.move(agent.id, agent.state, 'stopped')
   return isOurs ? { ...agent, state: 'stopped' } : undefined

@@ -21,7 +21,7 @@ export type ChildRequest = {
   readonly stdin?: string | Buffer | Readable
   readonly signal?: AbortSignal
   readonly killAtOnce?: boolean
-  /** Starts it without stopping for it, if that is possible and worth it. */
+  /** Starts the program without blocking this process, if possible and worthwhile. */
   readonly launcher?: Launcher | undefined
   readonly onStarted: (pid: number) => void
   readonly onEnded: (pid: number) => void
@@ -48,7 +48,7 @@ export const runChild = async (request: ChildRequest): Promise<Ended> => {
   return launched === undefined ? runOwn(request) : runLaunched(request, launched)
 }
 
-/** Only reads: a child that changes something is in the journal before it does, and what streams needs a pipe to us. */
+/** Only for reads: a child that changes something must be journaled before it starts, and streaming needs a pipe to us. */
 const launch = (request: ChildRequest): Launched | undefined => {
   const { launcher, program, args, cwd, env, stdin, onSpawn, onStdout, onStderr, network } = request
   if (launcher === undefined || onSpawn !== undefined || network !== undefined) return undefined
@@ -70,7 +70,7 @@ const runLaunched = async (request: ChildRequest, { started, ended }: Launched):
     }
   } catch (error) {
     if (!stop.isReached()) throw notStarted(request, error)
-    // It may be starting just now.
+    // The launcher may be starting it right now.
     const running = identity ?? (await started.then(unlessLost, () => undefined))
     if (running !== undefined) await endProcess(running, request)
     throw error
@@ -78,7 +78,7 @@ const runLaunched = async (request: ChildRequest, { started, ended }: Launched):
     stop.clear()
     if (identity !== undefined) request.onEnded(identity.pid)
   }
-  // Nobody can say any more what it answered. It only reads, so it is asked again.
+  // The launcher died, so the output is lost. It is a read, so it can be repeated.
   if (identity !== undefined) await endProcess(identity, request)
   return runOwn(request)
 }

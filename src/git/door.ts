@@ -62,7 +62,7 @@ export type GitOptions = {
   readonly login?: FindLogin | undefined
   /** Applied to git's output (default: hides only those credentials). */
   readonly redact?: Redact
-  /** Starts reads without stopping everything else for it. */
+  /** Starts reads without blocking this process. */
   readonly launcher?: Launcher | undefined
   /** Path of the git program (default: from PATH). */
   readonly program?: string | undefined

@@ -28,6 +28,9 @@ export const withLoginProblem = (stderr: string, problem: string): string =>
     ? `fatal: ${problem}\n${stderr}`
     : stderr
 
+/** The reason is in another line, such as `error: RPC failed; HTTP 401`. */
+const saysWhyBefore = /^fatal: (?:Could not reset index file|the remote end hung up unexpectedly)/
+
 /** The line after `fatal:` or `error:`, without the hints, warnings and progress around it. */
 export const meaningfulLine = (stderr: string): string => {
   const lines = stderr
@@ -35,8 +38,7 @@ export const meaningfulLine = (stderr: string): string => {
     .map((line) => line.trim())
     .filter((line) => line !== '')
   const line =
-    // Git says why in the line before.
-    lines.find((text) => text.startsWith('fatal:') && !text.startsWith('fatal: Could not reset index file')) ??
+    lines.find((text) => text.startsWith('fatal:') && !saysWhyBefore.test(text)) ??
     lines.find((text) => text.startsWith('error:')) ??
     lines.find((text) => !/^(?:hint|warning|remote):|^Preparing worktree/.test(text)) ??
     lines[0] ??

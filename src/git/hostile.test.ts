@@ -107,6 +107,30 @@ describe('programs named in the configuration do not run', () => {
     await expectNothingRan()
   })
 
+  it('hook.*.command', async () => {
+    // Git 2.54 runs these for every event that they name, except if `enabled` is false (git-hook(1)).
+    const newer = box.path('git-2.54')
+    const hooks = `for key in $(git config --name-only --get-regexp '^hook\\..*\\.command$'); do
+      [ "$(git config "\${key%.command}.enabled")" = false ] || sh -c "$(git config "$key")"
+    done`
+    writeFileSync(newer, `#!/bin/sh\ncase " $* " in *' config '*) ;; *) ${hooks} ;; esac\nexec git "$@"\n`, {
+      mode: 0o755,
+    })
+    for (const [scope, name] of [
+      ['--local', 'evil'],
+      ['--global', 'Own.one'],
+    ] as const) {
+      repo.git('config', scope, `hook.${name}.command`, program)
+      repo.git('config', scope, `hook.${name}.event`, 'reference-transaction')
+    }
+    repo.git('config', 'hook.evil.enabled', 'true')
+    execFileSync(newer, ['status'], { cwd: tree.path, env: box.env })
+    expect(ran()).toBe(true)
+    forget()
+    git = box.git({ program: newer })
+    await expectNothingRan()
+  })
+
   it.each(['clean', 'smudge', 'process'])('filter.*.%s', async (kind) => {
     repo.git('config', `filter.x.${kind}`, kind === 'process' ? `${program} %f` : program)
     repo.git('config', 'filter.x.required', 'true')

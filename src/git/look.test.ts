@@ -250,6 +250,11 @@ describe('a repository with far too much in it', () => {
       /config has too many settings that name programs or credentials/,
     ],
     [
+      '2,001 hooks',
+      config(lines(2_001, (i) => `[hook "${i}"]\ncommand=a`)),
+      /config has too many settings that name programs or credentials/,
+    ],
+    [
       'filters with names of half a megabyte',
       config(lines(3, (i) => `[filter "${'x'.repeat(250_000)}${i}"]\nclean=a`)),
       /config has too many settings that name programs or credentials/,

@@ -12,7 +12,7 @@ export type NamedObjects = {
   readonly others: readonly { readonly sha: Sha; readonly type: 'tree' | 'blob' }[]
 }
 
-export const noObjects: NamedObjects = { commits: [], tags: new Map(), others: [] }
+const noObjects: NamedObjects = { commits: [], tags: new Map(), others: [] }
 
 /** All of them, referenced elsewhere or not: a restored ref needs its objects even if a branch is deleted meanwhile. */
 export const namedObjects = async (git: Git, at: Repo | Tree, names: readonly string[]): Promise<NamedObjects> => {

@@ -17,6 +17,7 @@ export const neutralSettings = (entries: readonly ConfigEntry[], user: UserEnvir
   ...alwaysThus,
   ...fromUser(entries, user),
   ...answersToRepository(entries, user),
+  ...withoutConfiguredHooks(entries),
   ...credentialHelpers(entries),
 ]
 
@@ -97,6 +98,16 @@ const answersToRepository = (entries: readonly ConfigEntry[], user: UserEnvironm
   assertFewOverrides(unsafe)
   const answers = new Map(unsafe.map(({ key }) => [key, own.get(key) ?? harmlessValue(key, user) ?? '']))
   return [...answers]
+}
+
+/**
+ * Since version 2.54 git also runs hooks that the configuration names (`hook.<name>.command`), whatever
+ * `core.hooksPath` says. As with that one, we need nobody's.
+ */
+const withoutConfiguredHooks = (entries: readonly ConfigEntry[]): Setting[] => {
+  const hooks = entries.filter(({ key }) => /^hook\..+\.(?:command|event|enabled)$/s.test(key))
+  assertFewOverrides(hooks.filter(isRepositoryScope))
+  return [...new Set(hooks.map(({ key }) => `hook.${splitKey(key).subsection}.enabled`))].map((key) => [key, 'false'])
 }
 
 /** Building an environment of 100,000 variables takes seconds, and then the system rejects it. */

@@ -272,6 +272,9 @@ describe('credentials', () => {
     ["Password for 'https://a@evil.test/x@github.com': ", false],
     ["Password for 'https://github.com:443': ", false],
     ["Password for 'https://github.com.evil.test': ", false],
+    ["Password for 'https://evilgithub.com': ", false],
+    ["Password for 'https://evil.github.com': ", false],
+    ["Password for 'https://a'@github.com': ", false],
   ])('git 2.39 asks %s: answered %s', async (question, isAnswered) => {
     const token = { host: 'github.com', secret }
     const said = await withAskpass(

@@ -1,6 +1,6 @@
 /**
- * Concurrent callers of the same question share one answer. A run that is under way may have missed what a caller just
- * did, so those that ask meanwhile share the next one, which begins when it ends.
+ * Shares one run between concurrent callers. A run that has already started may have missed what a caller just did, so
+ * callers that arrive meanwhile share the next run, which starts when the current one ends.
  */
 export type Share = <T>(key: string, run: () => Promise<T>) => Promise<T>
 

@@ -64,7 +64,7 @@ const writeThrough = async (
 const indexLine = (name: string, { path, blob }: SnapshotEntry, zero: string): string =>
   blob === undefined ? `0 ${zero}\t${name}/${path}\0` : `${blob.mode} ${blob.sha}\t${name}/${path}\0`
 
-export const emptyTree = async (git: Git, tree: Tree): Promise<Sha> => {
+const emptyTree = async (git: Git, tree: Tree): Promise<Sha> => {
   const args = ['hash-object', '-t', 'tree', '--stdin']
   const { stdout } = await git.run({ operation: 'hash-object', at: tree, args, stdin: '' })
   return toSha(stdout.trim())

@@ -4,7 +4,7 @@ import { lastValue } from './config-entries.ts'
 import { writeConfigFile } from './config-file.ts'
 import type { Git, Tree } from './door.ts'
 
-/** A value for this worktree and no other. The caller holds the repository's lock. */
+/** Sets values for one worktree only. The caller holds the repository's lock. */
 export const setWorktreeConfig = async (
   git: Git,
   tree: Tree,
@@ -16,9 +16,9 @@ export const setWorktreeConfig = async (
 }
 
 /**
- * Lets worktrees have configuration of their own. From then on git applies `core.bare` of the shared file to every
- * worktree, so it moves to that of the main one. Each step is a git command, and harmless without the next: a repository
- * that doesn't say whether it is bare is, unless its directory is called `.git`.
+ * Turns on configuration per worktree. Git then applies the shared file's `core.bare` to every worktree, so that setting is
+ * moved to the main worktree's file. Each step is a git command that is harmless without the next: a repository without
+ * `core.bare` is bare unless its directory is called `.git`.
  */
 const enableWorktreeConfig = async (git: Git, tree: Tree): Promise<void> => {
   if (tree.gitDir === tree.commonDir) return

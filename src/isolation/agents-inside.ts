@@ -9,7 +9,7 @@ import type { IsolationContext } from './context.ts'
 type Inside = Pick<IsolatedEnvironment, 'id'> & Partial<Pick<IsolatedEnvironment, 'work'>>
 type Context = Pick<IsolationContext, 'store' | 'host' | 'home'>
 
-/** The fleet's agents that are at work in it. On another host nobody can tell. */
+/** The fleet's agents that may be working in the environment. Agents of other hosts always count, since they can't be checked. */
 export const agentsInside = async (context: Context, environment: Inside): Promise<GateAnswer[]> => {
   const answers: GateAnswer[] = []
   for (const agent of await agentsOf(context, environment)) {
@@ -22,7 +22,7 @@ export const agentsInside = async (context: Context, environment: Inside): Promi
 
 const agentsOf = async ({ store, host }: Context, { id, work }: Inside): Promise<readonly FleetAgent[]> => {
   const own = await store.fleetAgents.ofEnvironments([id])
-  // A crew member works in all of its worktrees, from one session.
+  // A crew member's session may work in all of its worktrees.
   const named = work?.type === 'agent' ? await store.fleetAgents.byName(host, work.id) : undefined
   return named?.kind === 'crew' && own.every((one) => one.id !== named.id) ? [...own, named] : own
 }

@@ -55,10 +55,10 @@ const conversations: HolderRules = {
   clear: (store, id) => store.conversations.update(id, { environmentId: undefined }),
 }
 
-/** A conversation that asks for a cleanup has typed it: the schedule and the limit ask in nobody's name. */
+/** A cleanup that a conversation asks for was typed by a person; the schedule and the limit name no asker. */
 const isCleanup = ({ trigger }: RemoveOptions): boolean => trigger === 'merged' || trigger === 'stale'
 
-/** An item needs its environment until it is settled: for its agent, or for a person who decides about it. */
+/** An item holds its environment until it is settled, for its agent or for a person's decision. */
 const items: HolderRules = {
   holding: async ({ store }, { environment, options }) => {
     const held = (await store.items.ofEnvironments([environment.id])).filter(
@@ -69,7 +69,7 @@ const items: HolderRules = {
   clear: (store, id) => store.items.update(Number(id.slice(ITEM.length)), { environmentId: undefined }),
 }
 
-/** Nothing removes a crew member's environment but a person. */
+/** Only a person removes a crew member's environment. */
 const crewOf = async (
   store: Store,
   { work, host }: IsolatedEnvironment,
@@ -81,7 +81,7 @@ const crewOf = async (
 
 const ITEM = 'item:'
 
-/** The item as a holder, which may ask for the removal of what it holds itself. */
+/** The item as a holder, so that a removal on its behalf isn't blocked by it. */
 export const itemHolder = (id: number): string => `${ITEM}${id}`
 
 const holderKinds: Record<HolderKind, HolderRules> = { conversation: conversations, item: items }

@@ -23,9 +23,9 @@ export type LeaseRequest = {
   readonly purpose: string
   /** The lease may be dropped only once this process is dead (default: our own). */
   readonly holder?: ProcessIdentity
-  /** For an agent of the fleet: only if nobody else uses it. */
+  /** Only if nobody else uses the environment. For agents of the fleet. */
   readonly alone?: true
-  /** For everybody else: not while an agent of the fleet is at work there. */
+  /** For other users: refused while an agent of the fleet is working there. */
   readonly withoutAgents?: true
   readonly signal?: AbortSignal
 }
@@ -67,7 +67,7 @@ export const acquireLease = async (
   return { ...lease, release: () => releaseLease(context, codebase, lease) }
 }
 
-/** Two that write in one worktree would undo each other's work. */
+/** Two writers in one worktree would overwrite each other's work. */
 const assertAlone = async (
   context: Pick<IsolationContext, 'store' | 'host' | 'self'>,
   { id, branch }: IsolatedEnvironment,

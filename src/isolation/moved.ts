@@ -104,7 +104,7 @@ export const environmentAround = async (
   }
 }
 
-export const isManaged = async (path: string, host: string): Promise<boolean> =>
+const isManaged = async (path: string, host: string): Promise<boolean> =>
   !isInternal(path) && (await managedRoot(path, host)) !== undefined
 
 type Move = { readonly environment: IsolatedEnvironment; readonly to: string; readonly owned: boolean }

@@ -233,13 +233,13 @@ export type IsolationProvider<Context> = {
   presence(codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence>
   /** The environment whose token is on the directory at `path`, whatever path its row has. */
   environmentAt(context: Context, codebase: Codebase, path: string): Promise<IsolatedEnvironment | undefined>
-  /** The finished checkout of ours at `path`, with or without a row. Starts no process. Undefined if there is none. */
+  /** Our finished checkout at `path`, with or without a row. Undefined if there is none. Starts no process. */
   identify(context: Context, path: string): Promise<Identified | undefined>
-  /** Gives it a row again. Throws if it isn't proven to be the repository's own. */
+  /** Inserts a new row for a checkout that lost its row. Throws if it isn't proven to be the repository's own. */
   recall(context: Context, codebase: Codebase, found: Identified, request: RecallRequest): Promise<IsolatedEnvironment>
   /** The path in its own record, if it has one apart from its directory. */
   recordedPath(codebase: Codebase, environment: IsolatedEnvironment): Promise<string | undefined>
-  /** Whoever commits there, and only there, does so under this name. */
+  /** Sets the author and committer of commits in this checkout only. */
   setAuthor(context: Context, codebase: Codebase, tree: Tree, author: Author): Promise<void>
   /** The branch checked out there now. */
   headBranch(tree: Tree): Promise<string | undefined>
@@ -305,7 +305,7 @@ export type Examined = {
   readonly trust: Trust
 }
 
-/** A checkout with a token of ours. Its row may be lost with the database. */
+/** A checkout with our token, whose row may have been lost with the database. */
 export type Identified = {
   readonly id: EnvironmentId
   readonly tree: Tree

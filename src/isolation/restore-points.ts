@@ -57,7 +57,7 @@ export const restoreDirectory = (context: Pick<IsolationContext, 'home'>, id: st
 }
 
 /** As written on disk. */
-export const readRestorePoint = async (context: Pick<IsolationContext, 'home'>, id: string): Promise<RestorePoint> =>
+const readRestorePoint = async (context: Pick<IsolationContext, 'home'>, id: string): Promise<RestorePoint> =>
   JSON.parse(
     (await readUntrustedText(join(restoreDirectory(context, id), 'point.json'), { maxBytes: maxPointBytes })) ?? '',
   ) as RestorePoint

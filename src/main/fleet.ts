@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { createAgents } from '../agents/registry.ts'
 import { askServerToLook } from '../cli/wake-server.ts'
 import type { Workplace } from '../commands/command.ts'
-import { createTellFollowers } from '../conversations/fleet-notices.ts'
+import { createFollowerNotifier } from '../conversations/fleet-notices.ts'
 import type { FleetContext } from '../fleet/context.ts'
 import { sessionOnly } from '../fleet/sessions/variables.ts'
 import { createSessions } from '../fleet/sessions/registry.ts'
@@ -29,7 +29,7 @@ export const createFleet = (
     installation,
     executing: new Set(),
     wakeServer: () => askServerToLook(home),
-    tell: createTellFollowers({ isolation, redact: secrets.redact, platforms }),
+    notify: createFollowerNotifier({ isolation, redact: secrets.redact, platforms }),
     inBackground: async (words) => {
       const args = [...installation.slice(1), '--home', home, 'internal', ...words]
       const env = Object.fromEntries(Object.entries(ownEnvironment).filter(([name]) => !sessionOnly.has(name)))

@@ -16,11 +16,11 @@ export const createForge = (
     const given = await settings()
     const { hasCredentials } = await import('../platforms/github/settings.ts')
     if (!hasCredentials(given)) return undefined
-    return (await import('../platforms/github/forge.ts')).createGithubForge(given, parts)
+    return (await import('../platforms/github/forge/forge.ts')).createGithubForge(given, parts)
   }
   const forge = (): Promise<Forge | undefined> => (loaded ??= load())
   const reader = async (): Promise<Forge> =>
-    (await forge()) ?? (await import('../platforms/github/forge.ts')).createGithubForge(await settings(), parts)
+    (await forge()) ?? (await import('../platforms/github/forge/forge.ts')).createGithubForge(await settings(), parts)
   return {
     repositoryAt: async (remoteUrl) => (await forge())?.repositoryAt(remoteUrl),
     mergedPullRequests: async (codebase, questions, options) =>

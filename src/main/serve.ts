@@ -14,11 +14,12 @@ import { createRunTokens } from '../runs/tokens.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
 import type { FleetContext } from '../fleet/context.ts'
-import { createKeeper } from '../fleet/keeper.ts'
+import { createFleetSchedule } from '../fleet/schedule.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { createEnvironments, type Environments } from '../isolation/environments.ts'
 import type { Platform } from '../platforms/platform.ts'
-import { localPlatforms, startPlatforms, stopPlatforms } from '../platforms/registry.ts'
+import { localPlatforms } from '../platforms/registry.ts'
+import { startPlatforms, stopPlatforms } from '../platforms/start.ts'
 import { type PlatformSettings, type FailedPlatform, remotePlatforms } from '../platforms/remote.ts'
 import { startServer } from '../server/listen.ts'
 import { createMetrics } from '../server/metrics.ts'
@@ -83,7 +84,7 @@ const run = async (
     environments,
     wakeServer: async () => false,
   })
-  const keeper = createKeeper({ fleet, isolation: nonInteractive })
+  const fleetSchedule = createFleetSchedule({ fleet, isolation: nonInteractive })
   const { token, file: tokenFile, created } = ensureToken(context.home)
   const exposed = exposedSecrets(context)
   const notices = [
@@ -113,7 +114,7 @@ const run = async (
       onHandled: (_message, handled) => {
         metrics?.handled(handled)
         // It may have been `/item add`.
-        keeper.wake()
+        fleetSchedule.wake()
       },
     },
   )
@@ -133,7 +134,7 @@ const run = async (
       redact: context.secrets.redact,
       wake: () => {
         engine.conversations.wake()
-        keeper.wake()
+        fleetSchedule.wake()
       },
       ready: () => ready,
       allowedHosts: options.allowedHosts,
@@ -160,7 +161,7 @@ const run = async (
   writeServerRecord(context.home, { url: ownUrl, process: context.self, startedAt: context.clock() })
   ready = true
   schedule.start()
-  keeper.start()
+  fleetSchedule.start()
   started({
     url: server.url,
     tokenFile,
@@ -174,7 +175,7 @@ const run = async (
   // Without the database, running work can't save its results, so don't wait for it.
   const ended = await engine.conversations.stop(lost === undefined ? options.graceMs : 0)
   await schedule.stop()
-  await keeper.stop()
+  await fleetSchedule.stop()
   await server.stop(LAST_REQUESTS_MS)
   if (lost !== undefined) throw lost
   return ended

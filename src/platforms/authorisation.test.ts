@@ -3,7 +3,7 @@ import { createLogger } from '../process/log.ts'
 import { type Author, authorise, type Authorised, isAuthorised } from './authorisation.ts'
 import { createLocalPlatform } from './local.ts'
 import type { PlatformInbox } from './platform.ts'
-import { startPlatforms } from './registry.ts'
+import { startPlatforms } from './start.ts'
 
 const listed = (userId: string | undefined, ...allowed: string[]): Author => ({ kind: 'listed', userId, allowed })
 

@@ -1,16 +1,16 @@
 import type { Readable } from 'node:stream'
 
-/** Messages typed or sent to us, in order. What arrives together is one message, whatever lines it has. */
+/** Messages that are typed or sent, in order. Lines that arrive together are one message. */
 export type InputLines = {
-  /** Waits for the next one; undefined at the end of the input, or once `unwanted` aborts. */
+  /** Waits for the next message. Undefined at the end of the input, or once `unwanted` aborts. */
   next(unwanted?: AbortSignal): Promise<string | undefined>
-  /** Reads no more: the process may end. */
+  /** Stops reading, so that the process can end. */
   close(): void
 }
 
-/** Longer input is nobody's message. */
+/** Longer input is cut: nobody types that much. */
 const MOST_CHARACTERS = 1_000_000
-/** A terminal hands over a pasted text line by line. */
+/** A terminal passes on pasted text line by line. */
 const TOGETHER_MS = 50
 
 export const readInput = (input: Readable): InputLines => {

@@ -72,7 +72,7 @@ export const continueStopped = async (identities: readonly ProcessIdentity[]): P
   )
 }
 
-/** tmux's server then creates its socket anew. True if it was asked. */
+/** Sends SIGUSR1, which makes a tmux server recreate its socket. True if it was sent. */
 export const askToReopenSocket = (server: ProcessIdentity): boolean => signalOne(server, 'SIGUSR1')
 
 export type KillTarget = {

@@ -1,9 +1,9 @@
 /**
- * Shell code that appends its input to a log, and moves the log to `<log>.1` when it is too long: of a life, up to twice
- * as much is kept. It is a process of its own, so that logs neither need us nor grow while nobody looks. Checked once in
- * 512 reads, so a log may be 8 MB longer.
+ * Shell code that appends its input to a log, and moves the log to `<log>.1` when it is too long, so up to twice that much
+ * is kept. A process of its own, so that logs are written and rotated without a server. The size is checked once per 512
+ * reads, so a log may be 8 MB longer.
  *
- * If it can't write, as on a full disk, it goes on reading: whoever writes to it must not be stopped by that.
+ * If writing fails, as on a full disk, it keeps reading so that the agent isn't blocked.
  */
 export const logWriterScript = `umask 077
 log=$1 longest=$2
@@ -15,7 +15,7 @@ while :; do
   case "$records" in 0+0*) exit ;; esac
 done 2>/dev/null`
 
-/** Arguments of the script: the log, and how long it may become. */
+/** The command that runs the script. Its arguments: the log and its maximum size. */
 export const logWriter = (log: string, longestBytes: number): readonly [string, ...string[]] => [
   '/bin/sh',
   '-c',

@@ -24,8 +24,8 @@ export const scriptMark = (home: string, environment: string, kind: 'setup' | 't
 })
 
 /**
- * For one life of a fleet's agent. No cgroup: whoever ends the session may have been started in it (`coppice done`), and
- * would end itself.
+ * For one session of a fleet's agent. Without a cgroup: the process that ends the session may have been started in it
+ * (`coppice done`) and would kill itself.
  */
 export const agentMark = (home: string, spawn: string): RunMark => ({
   id: `${prefixOf(home)}.agent.${spawn}`,

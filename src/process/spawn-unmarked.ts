@@ -4,15 +4,15 @@ import { runVariable } from './run-mark.ts'
 import { type DetachedProgram, spawnDetached } from './spawn.ts'
 
 /**
- * Starts background work that belongs to no run, even if we were started in one: what ends that run must survive its
- * end. See `run-mark.ts` for the marks that children inherit.
+ * Starts a background process outside of any run, even if this process belongs to one: the process that ends a run must
+ * survive its end. See `run-mark.ts` for the marks that children inherit.
  */
 export const spawnUnmarked = ({ command, args, env, ...program }: DetachedProgram): Promise<ProcessIdentity> => {
   const { [runVariable]: _mark, ...own } = env
   return spawnDetached({ ...program, env: own, ...unmarked(command, args) })
 }
 
-/** The same program, without the mark of a run that we were started in. Its environment is the caller's business. */
+/** The same program, without the mark of the run that this process belongs to. The caller provides its environment. */
 export const unmarked = (
   command: string,
   args: readonly string[],

@@ -1,6 +1,6 @@
 /*
- * The only place that starts tmux. In: a socket of our own, names and texts. Out: sessions, what is on their screens,
- * and how their programs ended. Never touches the user's own tmux server.
+ * The only module that starts tmux. In: our own socket, names and texts. Out: sessions, their screens, and how their
+ * programs ended. Never uses the user's tmux server.
  */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -15,23 +15,23 @@ import { unmarked } from './spawn-unmarked.ts'
 import { processTable } from './table.ts'
 
 export type Tmux = {
-  /** Creates a detached session. Its program's output also goes to `log`. */
+  /** Creates a detached session, and pipes its output to `log`. */
   start(session: NewTmuxSession): Promise<{ readonly pid: number }>
-  /** The first pane of each session: a person who is attached may open more. Throws if that can't be told. */
+  /** The first pane of each session; an attached person may have opened more. Throws if they can't be listed. */
   list(): Promise<readonly TmuxPane[]>
-  /** The pane in which this process was started. Throws if there is none. */
+  /** The pane that this process was started in. Throws if there is none. */
   paneOf(pid: number): Promise<TmuxPane>
-  /** The last lines of its screen, with its history. */
+  /** The last lines, including the history. */
   capture(pane: TmuxPane, lines: number): Promise<string>
-  /** What a person who is attached sees now, without the history. */
+  /** What an attached person sees now, without the history. */
   screen(pane: TmuxPane): Promise<string>
-  /** As pasted, in brackets if the program asked for them. */
+  /** Pastes a text, as a bracketed paste if the program asked for that. */
   paste(pane: TmuxPane, text: string): Promise<void>
-  /** The key, also while somebody who is attached scrolls: tmux itself would take that one as a key of theirs. */
+  /** Sends Enter, even while an attached person is scrolling, when tmux would take a sent key as theirs. */
   enter(pane: TmuxPane): Promise<void>
-  /** Ends the session. What ran in it gets a hangup, and may survive it. */
+  /** Ends the session. Its processes get SIGHUP and may survive it. */
   end(name: string): Promise<void>
-  /** What attaches a terminal to it. */
+  /** The command that attaches a terminal. */
   attachCommand(name: string): AttachCommand
 }
 
@@ -46,37 +46,37 @@ export type NewTmuxSession = {
   readonly directory: string
   /** The program and its arguments, run without a shell. */
   readonly command: readonly [string, ...string[]]
-  /** A program that gets all output as its input. */
+  /** A program that gets the session's output as its input. */
   readonly log: readonly [string, ...string[]]
-  /** The Ctrl-C of somebody who is attached becomes Escape. */
+  /** Send Escape for an attached person's Ctrl-C. */
   readonly escapeOnInterrupt?: boolean
   readonly columns?: number
   readonly rows?: number
 }
 
 export type TmuxPane = {
-  /** Unique for the life of the server: `%3`. */
+  /** Unique per server: `%3`. */
   readonly id: string
   readonly session: string
   readonly pid: number
   readonly dead: boolean
-  /** Undefined while it is alive, and sometimes just after. */
+  /** Undefined while the program is alive, and sometimes shortly after. */
   readonly status: number | undefined
   readonly startedAt: number
 }
 
 export type TmuxOptions = {
   readonly socket: string
-  /** The settings of our server, from `tmuxSettings`. Read when it starts. */
+  /** A file with `tmuxSettings`, which the server reads when it starts. */
   readonly settingsFile: string
-  /** The user's own variables; the server gets those that it needs, and passes them on to every session. */
+  /** The user's variables. The server gets the few that it needs, and passes them on to every session. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly clock: Clock
 }
 
 const ESCAPES = '@escape-on-interrupt'
 
-/** The pane of a program that has ended stays, so that its last words can be read. */
+/** A pane stays after its program has ended, so that its last output can be read. */
 export const tmuxSettings = `set -g remain-on-exit on
 set -g history-limit 20000
 set -g default-terminal screen-256color
@@ -88,7 +88,7 @@ set -g set-titles off
 bind-key -n C-c if-shell -F '#{${ESCAPES}}' 'send-keys Escape' 'send-keys C-c'
 `
 
-/** `-t name` alone also means every session whose name starts with it. */
+/** With `=`, because `-t name` also matches sessions whose names start with it. */
 const sessionOf = (name: string): string => `=${name}`
 const firstPaneOf = (name: string): string => `=${name}:`
 
@@ -125,19 +125,19 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
     throw new AppError('program-failed', `tmux: the sessions can't be listed: ${called.stderr.trim()}`)
   }
   const paste = async ({ id }: TmuxPane, text: string, options: readonly string[]): Promise<void> => {
-    // Of this paste alone: others may be pasting into other sessions.
+    // A buffer of its own, because other processes may be pasting into other sessions.
     const buffer = `coppice-${process.pid}-${id.slice(1)}-${(pastes += 1)}`
     await run(['load-buffer', '-b', buffer, '-'], { stdin: text })
     await run(['paste-buffer', '-d', ...options, '-b', buffer, '-t', id])
   }
   return {
     start: async ({ name, directory, command, log, escapeOnInterrupt = false, columns = 200, rows = 50 }) => {
-      // One call: whatever the program prints first is in the log, too.
+      // One call, so that the log also gets the first output.
       const create = ['new-session', '-d', '-P', '-F', '#{pane_pid}', '-s', name, '-c', word(directory)]
       const size = ['-x', String(columns), '-y', String(rows)]
       const pipe = ['pipe-pane', '-o', '-t', firstPaneOf(name), shellLine(log)]
       const escapes = escapeOnInterrupt ? [';', 'set-option', '-p', '-t', firstPaneOf(name), ESCAPES, '1'] : []
-      // It may start the server, which belongs to all sessions, even if an agent asks for this from within one.
+      // Unmarked: this may start the server, which must not belong to the session of an agent that runs this command.
       const stdout = await run([...create, ...size, '--', ...command.map(word), ';', ...pipe, ...escapes], {
         program: unmarked,
       })
@@ -160,8 +160,8 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
       if (called.exitCode === 0 || isWithoutServer(called.stderr) || /can't find session/.test(called.stderr)) return
       throw new AppError('program-failed', `tmux: the session ${name} can't be ended: ${called.stderr.trim()}`)
     },
-    // It starts a server if ours has just ended. That one must not have the user's settings, which could keep it
-    // running, nor the user's variables, which the next sessions would inherit.
+    // If our server has just ended, this starts a new one. That must not get the user's settings, which could keep it
+    // running, or the user's variables, which later sessions would inherit.
     attachCommand: (name) => ({
       command: ['tmux', '-S', socket, '-f', settingsFile, '-u', 'attach-session', '-t', sessionOf(name)],
       env: { ...variables, TERM: env['TERM'] ?? 'screen' },
@@ -186,14 +186,14 @@ const parsePane = (line: string): TmuxPane[] => {
   return [{ id, session, pid: Number(pid), dead: dead === '1', status: ended, startedAt: Number(created) * 1000 }]
 }
 
-/** Ids are given in order. */
+/** tmux numbers panes in the order in which they are opened. */
 const firstOf = (panes: readonly TmuxPane[]): readonly TmuxPane[] =>
   panes.toSorted((a, b) => Number(a.id.slice(1)) - Number(b.id.slice(1))).slice(0, 1)
 
-/** A semicolon at the end of an argument would begin the next command of tmux. */
+/** A semicolon at the end of an argument would start tmux's next command. */
 const word = (text: string): string => (text.endsWith(';') ? `${text.slice(0, -1)}\\;` : text)
 
-/** No server, or one that ends because its last session has: it says that there is nothing to choose from. */
+/** There is no server, or it is ending with its last session ("no current session"). */
 const isWithoutServer = (stderr: string): boolean =>
   /no server running on|error connecting to .*\((?:No such file or directory|Connection refused)\)|no current (?:session|target)|server exited/.test(
     stderr,
@@ -205,7 +205,7 @@ const shellLine = (words: readonly string[]): string => {
   return `exec ${quoted.join(' ').replaceAll('#', '##').replaceAll('%', '%%')}`
 }
 
-/** Every session inherits what the server was started with: nothing of ours may be in it. */
+/** Every session inherits the server's variables, so it gets none of ours. */
 const serverEnvironment = (env: TmuxOptions['env']): Record<string, string> =>
   Object.fromEntries(
     [
@@ -220,8 +220,8 @@ const serverEnvironment = (env: TmuxOptions['env']): Record<string, string> =>
   )
 
 /**
- * If the socket's file was deleted, our server runs on and nobody reaches it: it is asked to create the file anew. True
- * if it has. Its command line is that of the call which started it, and names the socket.
+ * If the socket's file was deleted, our server is still running but unreachable. Asks it to create the file again; true if
+ * it has. The server is recognised by its command line, that of the call that started it, which names the socket.
  */
 const reopenSocket = async (socket: string): Promise<boolean> => {
   if (existsSync(socket)) return false

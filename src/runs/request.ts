@@ -19,7 +19,7 @@ export type RunRequest = {
   readonly id: string
   /** From 1; higher if an earlier attempt was interrupted. */
   readonly attempt: number
-  /** Whether a higher attempt means that (default: yes). */
+  /** Whether an attempt above 1 repeats an interrupted run (default: yes). */
   readonly isRerun?: boolean
   readonly codebase: Codebase
   readonly work: Work
@@ -37,9 +37,9 @@ export type RunRequest = {
   /** Undefined: the default of the codebase, then of the configuration, then the first ready one. */
   readonly agent: string | undefined
   readonly holder: RunHolder
-  /** The agent of the fleet that this is a run of: no other may be at work there. */
+  /** The fleet's agent that this run belongs to. No other agent may be working in the environment. */
   readonly fleetAgent?: string
-  /** Beside those that every agent gets. */
+  /** In addition to those that every agent gets. */
   readonly variables?: Readonly<Record<string, string>>
   readonly outside?: AgentRequest['outside']
   /** Where to report what is found after the run. */

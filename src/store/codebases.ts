@@ -71,17 +71,17 @@ const refuseInUse = async (db: Kysely<Tables>, id: string): Promise<void> => {
   }
 }
 
-/** Items that are settled go with it, and agents that are gone. */
+/** Throws while it has live agents or unsettled items. The others are deleted with it. */
 const refuseFleet = async (db: Kysely<Tables>, id: string): Promise<void> => {
   const agent = await db
     .selectFrom('agents')
-    .select('name')
+    .select(['name', 'kind'])
     .where('codebase_id', '=', id)
     .where('state', '<>', 'gone')
     .executeTakeFirst()
   if (agent !== undefined) {
     throw new AppError('codebase-in-use', `the fleet's agent ${agent.name} works in the repository`, {
-      remedy: remedy`stop it first: ${coppice('fleet down')}`,
+      remedy: remedy`remove it first: ${coppice(agent.kind === 'crew' ? `crew remove ${agent.name}` : `fleet down ${agent.name} --clean`)}`,
     })
   }
   const item = await db

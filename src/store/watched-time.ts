@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Tables } from './tables.ts'
 
 /** A longer gap between two looks may be a clock jump. */
-export const maxStepMs = 24 * 60 * 60 * 1000
+const maxStepMs = 24 * 60 * 60 * 1000
 
 /**
  * How much time has certainly passed on this host: the sum of the gaps between looks, each at most a day, and 0 if the

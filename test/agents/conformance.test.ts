@@ -1,5 +1,5 @@
 import { acpGemini } from '../conformance/acp-specs.ts'
 import { agentSuite } from '../conformance/agent-suite.ts'
-import { claudeSpec, codexSpec } from '../conformance/program-specs.ts'
+import { programSpecs } from '../conformance/program-specs.ts'
 
-agentSuite([claudeSpec, codexSpec, acpGemini])
+agentSuite([...programSpecs, acpGemini])

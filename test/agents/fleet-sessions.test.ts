@@ -305,7 +305,7 @@ describe('codex, as its user has set it up', () => {
     const { results } = world.request(-1)
     expect(results[0]).toMatch(/Read-only file system|denied|not permitted/i)
     expect(results[1]).toContain('Fix the login button')
-    expect(results[2]).toContain('there is no formula')
+    expect(results[2]).toContain('unknown formula')
     expect(results[3]).toContain('{}')
     const evil = [join(world.home, 'evil'), world.sessionFile('alder', 'answers/evil')]
     expect(evil.map((file) => existsSync(file))).toEqual([false, false])

@@ -1,10 +1,12 @@
-import { remoteNames } from '../../src/platforms/remote.ts'
 import { describe, expect, test } from 'vitest'
+import { acpAgents } from '../../src/domain/config/agents.ts'
 import { createStoreQueue } from '../../src/conversations/inbox/store-queue.ts'
 import { DeliveryError, type OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
 import type { LocalPlatform } from '../../src/platforms/local.ts'
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
-import { type LocalPlatformName, localPlatforms, startPlatforms } from '../../src/platforms/registry.ts'
+import { anyDescriptor, remoteNames } from '../../src/platforms/remote.ts'
+import { startPlatforms } from '../../src/platforms/start.ts'
+import { type LocalPlatformName, localPlatforms } from '../../src/platforms/registry.ts'
 import { inboxOf, type Received } from '../helpers/inbox.ts'
 import { makeWorld } from '../helpers/world.ts'
 import { discordCandidate } from '../helpers/discord-double/candidate.ts'
@@ -60,6 +62,13 @@ const candidates: Record<string, () => Promise<Candidate>> = {
 
 test('every platform of the registry is tried', () => {
   expect(Object.keys(candidates)).toEqual(expect.arrayContaining([...Object.keys(localPlatforms), ...remoteNames]))
+})
+
+test('no agent can be granted a variable of a platform', () => {
+  const granted = remoteNames
+    .flatMap((name) => Object.values(anyDescriptor(name).settings).map(({ variable }) => variable))
+    .filter((variable) => acpAgents.read({ own: { command: ['x'], variables: [variable] } }) !== undefined)
+  expect(granted).toEqual([])
 })
 
 const recordingInbox = (

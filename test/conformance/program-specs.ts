@@ -71,5 +71,4 @@ const specOf = (vendor: Vendor): AgentSpec => ({
   forks: undefined,
 })
 
-export const claudeSpec = specOf(claude)
-export const codexSpec = specOf(codex)
+export const programSpecs: readonly AgentSpec[] = [specOf(claude), specOf(codex)]

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import type { ProviderName } from '../../src/domain/provider-name.ts'
+import { type ProviderName, providerNames } from '../../src/domain/provider-name.ts'
 import { toWork } from '../../src/domain/work.ts'
 import type { Created, IsolationRequest } from '../../src/isolation/provider.ts'
 import { presenceOf, providerOf } from '../../src/isolation/provider-of.ts'
@@ -10,7 +10,6 @@ import { conversation } from '../isolation/scene.ts'
 
 /** What the suite needs of a provider beside the interface: how a person changes, loses and makes such a place. */
 type Member = {
-  readonly name: ProviderName
   /** Writes a file into the environment, as its user would. */
   readonly write: (path: string, file: string, content: string) => void
   readonly read: (world: World, path: string, file: string) => string
@@ -18,20 +17,21 @@ type Member = {
   readonly foreign: ((world: World) => string) | undefined
 }
 
-const members: readonly Member[] = [
-  {
-    name: 'worktree',
+const members: Readonly<Record<ProviderName, Member>> = {
+  worktree: {
     write: writeIn,
     read: (world, path, file) => world.box.raw(path, 'hash-object', file),
     foreign: (world) => world.repo.worktree('mine', '-b', 'mine').path,
   },
-  {
-    name: 'clone',
+  clone: {
     write: writeIn,
     read: (world, path, file) => world.box.raw(path, 'hash-object', file),
     foreign: undefined,
   },
-]
+}
+
+/** Of a provider without a member nothing can be asked, which fails. */
+const all = providerNames.map((name) => ({ ...members[name], name }))
 
 const request = (world: World, number: number, more: Partial<IsolationRequest> = {}): IsolationRequest => ({
   codebase: world.codebase,
@@ -48,7 +48,7 @@ const created = async (world: World, number: number, more: Partial<IsolationRequ
   return answer
 }
 
-describe.concurrent.each(members)('the provider $name', (member) => {
+describe.concurrent.each(all)('the provider $name', (member) => {
   const open = (options: WorldOptions = {}): Promise<World> =>
     makeWorld({ ...options, settings: { ...options.settings, isolationProvider: member.name } })
 

@@ -2,13 +2,14 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { providerNames } from '../../src/domain/provider-name.ts'
 import { type Expectations, checkInvariants, checkRecoveredOnce } from '../helpers/invariants.ts'
 import type { World } from '../helpers/world.ts'
 import { branchesOf, takeInventory } from './inventory.ts'
 import { killAt, temporaryOf } from './kill.ts'
 import { operations, recover } from './operations.ts'
 import { makeScenarioWorld } from './arrange.ts'
-import { type Scenario, scenarios } from './scenarios.ts'
+import { type Scenario, scenarios, unusedVariants } from './scenarios.ts'
 import { everyCase } from '../helpers/every-case.ts'
 import { failpointsIn } from './source-failpoints.ts'
 
@@ -237,6 +238,12 @@ test('no failpoint in the source was left out', () => {
   const names = failpointsIn('others').flatMap((name) => (name.includes('${') ? ofBothKinds(name) : [name]))
   expect(names.length).toBeGreaterThan(30)
   expect(names.filter((name) => !exercised.has(name))).toEqual([])
+})
+
+test('every provider has scenarios', () => {
+  const providers = scenarios.map(({ options }) => options?.settings?.isolationProvider ?? 'worktree')
+  expect(providerNames.filter((name) => !providers.includes(name))).toEqual([])
+  expect(unusedVariants).toEqual([])
 })
 
 /** `${kind}.x` stands for a creation and a restore; a restore never takes a spare. */

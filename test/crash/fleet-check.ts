@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { isProvablyDead } from '../../src/isolation/agents-inside.ts'
 import { mayHaveSession } from '../../src/domain/fleet/agent.ts'
-import { agentDirectory } from '../../src/fleet/sessions/places.ts'
+import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { listDirectory } from '../../src/process/files/list-directory.ts'
 import type { FleetWorld } from '../helpers/fleet.ts'

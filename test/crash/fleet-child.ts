@@ -1,7 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import type { SessionKind } from '../../src/domain/fleet/agent.ts'
 import type { ProviderName } from '../../src/domain/provider-name.ts'
-import { createGithubForge } from '../../src/platforms/github/forge.ts'
+import { createGithubForge } from '../../src/platforms/github/forge/forge.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
 import { fleetIn, testPools } from '../helpers/fleet.ts'

@@ -9,7 +9,7 @@ import { fleetDown } from '../../src/fleet/down.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { syncBeads } from '../../src/fleet/items/beads/sync.ts'
 import { closeItem } from '../../src/fleet/items/close.ts'
-import { isIdle, letGo } from '../../src/fleet/sling/assign.ts'
+import { isIdle, retireWorker } from '../../src/fleet/sling/idle-workers.ts'
 import { sling, spawnIdle } from '../../src/fleet/sling/sling.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
 
@@ -92,8 +92,8 @@ export const fleetOperations = {
     const agent = pool && (await spawnIdle(fleet, { pool, codebase: await codebaseOf(fleet), by }))
     if (agent === undefined) throw new Error('nobody was started')
   },
-  'let-go': async (fleet) => {
-    for (const agent of (await live(fleet)).filter(isIdle)) await letGo(fleet, agent)
+  retire: async (fleet) => {
+    for (const agent of (await live(fleet)).filter(isIdle)) await retireWorker(fleet, agent)
     const left = await live(fleet)
     if (left.some(({ state }) => state !== 'stopped')) throw new Error(`still there: ${JSON.stringify(left)}`)
   },

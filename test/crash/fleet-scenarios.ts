@@ -72,7 +72,7 @@ export const fleetScenarios: readonly FleetScenario[] = [
   { name: 'down --clean, with nothing to lose', operation: 'down-clean', arrange: atWork, endsAs: 'open' },
   { name: 'down --clean, with commits', operation: 'down-clean', arrange: committed, endsAs: 'hooked' },
   { name: 'up', operation: 'up', arrange: stopped, endsAs: 'hooked' },
-  { name: 'letting an idle worker go', operation: 'let-go', arrange: idle, endsAs: 'open' },
+  { name: 'letting an idle worker go', operation: 'retire', arrange: idle, endsAs: 'open' },
   { name: 'closing an item', operation: 'close', arrange: stopped, endsAs: 'closed' },
   { name: 'a sync with beads', operation: 'sync-beads', arrange: fromBeads, endsAs: 'hooked' },
   { name: 'adding a crew member', operation: 'crew-add', arrange: added, endsAs: 'open' },

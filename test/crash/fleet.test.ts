@@ -4,9 +4,9 @@ import { resolve } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { builtInSteps } from '../../src/domain/fleet/formula.ts'
 import type { SessionKind } from '../../src/domain/fleet/agent.ts'
-import type { ProviderName } from '../../src/domain/provider-name.ts'
+import { type ProviderName, providerNames } from '../../src/domain/provider-name.ts'
 import { recoverFleet } from '../../src/fleet/recover.ts'
-import { createGithubForge } from '../../src/platforms/github/forge.ts'
+import { createGithubForge } from '../../src/platforms/github/forge/forge.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
@@ -34,10 +34,13 @@ afterAll(() => console.log(`the fleet under kill -9: ${counts.kills} kills, ${co
 
 type Case = { readonly kind: SessionKind; readonly isolationProvider: ProviderName }
 
-/** `npm test` kills at each failpoint once; `npm run test:every-case` in every scenario, session and kind of environment. */
+/**
+ * `npm test` kills at each failpoint once; `npm run test:every-case` in every scenario, where kinds of sessions and
+ * environments take turns.
+ */
 const cases: readonly Case[] = everyCase
   ? (['tmux', 'process'] as const).flatMap((kind) =>
-      (['worktree', 'clone'] as const).map((isolationProvider) => ({ kind, isolationProvider })),
+      providerNames.map((isolationProvider) => ({ kind, isolationProvider })),
     )
   : [{ kind: 'process', isolationProvider: 'worktree' }]
 
@@ -193,16 +196,20 @@ const ours = new Set(
 )
 
 describe.each(cases)('a process killed at every failpoint ($kind, $isolationProvider)', { timeout }, (one) => {
-  test.each(fleetScenarios.map((scenario) => [scenario.name, scenario] as const))('of %s', async (_name, scenario) => {
-    const problems: string[] = []
-    const names = (await record(scenario, one)).filter((name) => everyCase || !exercised.has(name))
-    for (const name of names) {
-      await kill(scenario, one, name).catch((error: unknown) => {
-        problems.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)
-      })
-    }
-    expect(problems.join('\n\n')).toBe('')
-  })
+  test.each(fleetScenarios.map((scenario, i) => [scenario.name, scenario, i] as const))(
+    'of %s',
+    async (_, scenario, i) => {
+      const problems: string[] = []
+      const isTurn = (at: number): boolean => (at + i) % cases.length === cases.indexOf(one)
+      const names = await record(scenario, one)
+      for (const name of names.filter((name, at) => (everyCase ? isTurn(at) : !exercised.has(name)))) {
+        await kill(scenario, one, name).catch((error: unknown) => {
+          problems.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)
+        })
+      }
+      expect(problems.join('\n\n')).toBe('')
+    },
+  )
 })
 
 test('no failpoint of the fleet was left out', () => {

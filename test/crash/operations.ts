@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { IsolationHints } from '../../src/domain/hints.ts'
 import { sameWork, type Work, toWork } from '../../src/domain/work.ts'
-import { addClone, recoverClones } from '../../src/isolation/codebases/add-clone.ts'
+import { addClone, recoverRepositoryClones } from '../../src/isolation/codebases/clone-repository.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
@@ -51,7 +51,7 @@ const restore: Operation = async (context, codebase) => {
 
 /** All that happens at the next start. Answers what had to be left, and why. */
 export const recover = async (context: IsolationContext, codebase: Codebase): Promise<string[]> => {
-  const clones = await recoverClones(context)
+  const clones = await recoverRepositoryClones(context)
   const { left } = await reconcile(context, codebase)
   return [...clones.left, ...said(left)]
 }

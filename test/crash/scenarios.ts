@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import type { ProviderName } from '../../src/domain/provider-name.ts'
 import { writeIn } from '../helpers/repo.ts'
 import type { World, WorldOptions } from '../helpers/world.ts'
 import { interruptAt } from './abandon.ts'
@@ -282,39 +283,48 @@ const ofWorktrees: readonly Scenario[] = [
 ]
 
 /**
- * Scenarios that go the same way for a clone, and where it differs: how it is made, saved, forgotten, delivered and
- * undone. `npm run test:every-case` takes all failpoints of all of them.
+ * Scenarios that go the same way for other providers, and the failpoints where they differ: how an environment is made,
+ * saved, forgotten, delivered and undone. `npm run test:every-case` takes all failpoints of all of them.
  */
 const never = /$^/
-const alsoOfClones: Readonly<Record<string, RegExp>> = {
-  'create on a fresh branch': /pinned|adding|tree|token/,
-  'create of a pull request of our own': never,
-  'remove a clean one': /moved|forgetting|forgotten|delivered|given-up/,
-  'remove one with commits of its own': /delivered|branch/,
-  'remove a dirty one by force': /objects|moved|forgetting/,
-  'remove a detached one by force': never,
-  'restore a dirty one': /pinned|record/,
-  'recover a create': never,
-  'recover a create that somebody has worked in': /undo\.(?:moved|discarded)/,
-  'recover a restore': never,
-  'recover a removal by undoing it': /undo/,
-  'recover a removal by finishing it': /delivered|given-up/,
+const variants: Readonly<Record<Exclude<ProviderName, 'worktree'>, Readonly<Record<string, RegExp>>>> = {
+  clone: {
+    'create on a fresh branch': /pinned|adding|tree|token/,
+    'create of a pull request of our own': never,
+    'remove a clean one': /moved|forgetting|forgotten|delivered|given-up/,
+    'remove one with commits of its own': /delivered|branch/,
+    'remove a dirty one by force': /objects|moved|forgetting/,
+    'remove a detached one by force': never,
+    'restore a dirty one': /pinned|record/,
+    'recover a create': never,
+    'recover a create that somebody has worked in': /undo\.(?:moved|discarded)/,
+    'recover a restore': never,
+    'recover a removal by undoing it': /undo/,
+    'recover a removal by finishing it': /delivered|given-up/,
+  },
 }
+
+/** A name that no scenario has. */
+export const unusedVariants = Object.values(variants)
+  .flatMap((differs) => Object.keys(differs))
+  .filter((variant) => !ofWorktrees.some(({ name }) => name === variant))
 
 export const scenarios: readonly Scenario[] = [
   ...ofWorktrees,
-  ...ofWorktrees
-    .filter(({ name }) => name in alsoOfClones && (everyCase || alsoOfClones[name] !== never))
-    .map((scenario) => ({
-      ...scenario,
-      name: `${scenario.name}, a clone`,
-      usually: alsoOfClones[scenario.name] ?? never,
-      errors: scenario.errors === undefined ? false : never,
-      options: {
-        ...scenario.options,
-        settings: { ...scenario.options?.settings, isolationProvider: 'clone' as const },
-      },
-    })),
+  ...Object.entries(variants).flatMap(([provider, differs]) =>
+    ofWorktrees
+      .filter(({ name }) => name in differs && (everyCase || differs[name] !== never))
+      .map((scenario) => ({
+        ...scenario,
+        name: `${scenario.name}, a ${provider}`,
+        usually: differs[scenario.name] ?? never,
+        errors: scenario.errors === undefined ? false : never,
+        options: {
+          ...scenario.options,
+          settings: { ...scenario.options?.settings, isolationProvider: provider as ProviderName },
+        },
+      })),
+  ),
   {
     name: 'remove a clone with a branch and a tag that only it has',
     usually: /forgetting|delivered|branch/,

@@ -148,7 +148,7 @@ describe('item sync beads', () => {
 
   test('mirrors both ways, and says what it did, what it left and what was refused', async () => {
     expect((await run('sync', 'beads')).out).toContain('Imported from beads: 2 added.\n')
-    expect((await run('sync', 'beads')).out).toBe('Items and beads agree.\n')
+    expect((await run('sync', 'beads')).out).toBe('Items and beads are in sync.\n')
     await run('park', '1', 'which one?')
     bd.set('bd-2', { status: 'closed' })
     expect((await run('sync', 'beads')).out).toBe(

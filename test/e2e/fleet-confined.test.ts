@@ -65,7 +65,7 @@ test.each([true, false])('prime and done work from inside, with a server: %s', a
   expect(await printed('err')).toContain('untracked')
   await order('coppice done --mode nothing >out 2>err; echo $? >code.tmp; mv code.tmp code2')
   expect(await printed('code2')).toBe('1\n')
-  expect(await printed('err')).toContain('The formulas are: push, pr, land, discard')
+  expect(await printed('err')).toContain('Choose one of: push, pr, land, discard')
   await order('rm -f prime out err code code2; commit login; coppice done >../out 2>&1; echo $? >../code')
   const show = () => world.json<{ state: string; agent: string | null }>(repo.path, 'item', 'show', '1')
   await until('its item is closed', async () => ((await show()).state === 'closed' ? true : undefined))

@@ -1,13 +1,16 @@
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Agent, AgentRequest } from '../../src/agents/agent.ts'
+import { type Setting, settingTable } from '../../src/domain/config/settings.ts'
 import { runAgentSession } from '../../src/fleet/agent-session.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
-import { keepPools } from '../../src/fleet/keep-pools.ts'
+import { reconcilePools } from '../../src/fleet/reconcile-pools.ts'
 import { sessionProgram } from '../../src/fleet/program.ts'
-import { agentDirectory } from '../../src/fleet/sessions/places.ts'
+import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { REQUESTS } from '../../src/fleet/sessions/requests.ts'
+import { sessionVariables } from '../../src/fleet/sessions/variables.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
+import { isSecretName } from '../../src/process/redaction/secret-names.ts'
 import { scripted } from '../crash/fleet-operations.ts'
 import { type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
 
@@ -69,7 +72,7 @@ test('one that runs no commands waits for its item without a turn, and gets its 
     agents: [agent],
     pools: [{ agent: agent.name, command: undefined, min: 1 }],
   })
-  await keepPools(world.fleet)
+  await reconcilePools(world.fleet)
   const [idle] = await world.context.store.fleetAgents.live({})
   const { name = '', spawn = '' } = idle ?? {}
   const { id } = await world.addItem('Fix login')
@@ -106,6 +109,23 @@ test('it may read long messages; only one whose commands are confined gets a pla
     { readable: [`${files}/messages`], writable: [] },
     { readable: [`${files}/messages`], writable: [`${files}/requests`] },
   ])
+})
+
+test('settings reach its own commands as variables, except secrets', async () => {
+  await using world = await atWork(both([]))
+  const { agent, environment, codebase } = world
+  const settings = Object.values<Setting<unknown>>(settingTable).filter(({ variable }) => variable !== undefined)
+  const given = Object.fromEntries(settings.map(({ variable = '' }) => [variable, 'canary']))
+  const mark = { id: 'r', token: 't', cgroup: undefined }
+  const program = { variables: {}, isConfined: false }
+  const session = { agent, codebase, environment, mark, program, beacon: 'x' }
+  const variables = await sessionVariables(withVariables(world, given), session)
+  const passed = Object.keys(variables).filter((name) => variables[name] === 'canary')
+  expect(passed).toEqual(expect.arrayContaining(['WORKTREE_BASE', 'COPPICE_CLAUDE_COMMAND']))
+  expect(variables['COPPICE_AGENT']).toBe(agent.name)
+  const secret = settings.filter(({ variable = '', rule }) => rule.secret === true || isSecretName(variable))
+  expect(secret.map(({ variable }) => variable)).toContain('COPPICE_DATABASE_URL')
+  expect(passed.filter((name) => secret.some(({ variable }) => variable === name))).toEqual([])
 })
 
 test('a run of it is in no cgroup, which whoever ends its session would be in, too', async () => {

@@ -1,8 +1,8 @@
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { keepPools } from '../../src/fleet/keep-pools.ts'
-import { createKeeper } from '../../src/fleet/keeper.ts'
+import { reconcilePools } from '../../src/fleet/reconcile-pools.ts'
+import { createFleetSchedule } from '../../src/fleet/schedule.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { parkByHand, reopenItem } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
@@ -46,9 +46,9 @@ describe('a pool', () => {
       await world.addItem('waiting', { priority: 0, after: [1] }),
       await world.addItem('old'),
     ]
-    expect(await keepPools(world.fleet)).toMatchObject({ started: ['alder', 'beech'], problems: [] })
+    expect(await reconcilePools(world.fleet)).toMatchObject({ started: ['alder', 'beech'], problems: [] })
     expect(await states(world)).toEqual({ alder: ['working', urgent.id], beech: ['working', old.id] })
-    expect(await keepPools(world.fleet)).toMatchObject({ started: [], problems: [] })
+    expect(await reconcilePools(world.fleet)).toMatchObject({ started: [], problems: [] })
     for (const item of [slow, waiting]) expect((await world.item(item.id)).state).toBe('open')
     await assertHooksAgree(world)
   })
@@ -56,30 +56,30 @@ describe('a pool', () => {
   test('takes nothing while the fleet is down, for another codebase, or without `pull`', async () => {
     await using world = await makeFleetWorld({ pools: [{ pull: true, codebases: ['web'] }, { name: 'hands' }] })
     await world.addItem('Fix login')
-    expect(await keepPools(world.fleet)).toMatchObject({ started: [], problems: [] })
+    expect(await reconcilePools(world.fleet)).toMatchObject({ started: [], problems: [] })
     const pulling = withPools(world, [{ pull: true, min: 1 }])
     await world.context.store.fleetControl.set('this-host', { state: 'down', why: '', since: 1 })
-    expect(await keepPools(pulling.fleet)).toMatchObject({ started: [], problems: [] })
+    expect(await reconcilePools(pulling.fleet)).toMatchObject({ started: [], problems: [] })
     expect(await agents(world)).toEqual([])
   })
 
   test('keeps `min` workers waiting; a waiting one gets the next item in the worktree that it has', async () => {
     await using world = await makeFleetWorld({ pools: [{ min: 2, max: 3 }] })
-    expect(await keepPools(world.fleet)).toMatchObject({ started: ['alder', 'beech'], problems: [] })
+    expect(await reconcilePools(world.fleet)).toMatchObject({ started: ['alder', 'beech'], problems: [] })
     expect(await states(world)).toEqual({ alder: ['working', null], beech: ['working', null] })
     await expect.poll(() => world.printed('alder')).toContain('ready alder')
     const item = await world.addItem('Fix login')
     const result = await sling(world.fleet, { item: item.id, by })
     expect(result).toMatchObject({ outcome: 'started', agent: { name: 'alder', itemId: item.id } })
     await expect.poll(() => world.printed('alder')).toMatch(/told: You are alder.*Your item is 1: Fix login/)
-    expect(await keepPools(world.fleet)).toMatchObject({ started: [], gone: [] })
+    expect(await reconcilePools(world.fleet)).toMatchObject({ started: [], gone: [] })
     expect(Object.keys(await states(world))).toEqual(['alder', 'beech'])
     await assertHooksAgree(world)
   })
 
   test('a waiting worker whose worktree is no longer like new makes room for a new one', async () => {
     await using world = await makeFleetWorld({ pools: [{ min: 1, max: 1 }] })
-    await keepPools(world.fleet)
+    await reconcilePools(world.fleet)
     const [waiting] = await agents(world)
     const environment = waiting?.environmentId && (await world.context.store.environments.get(waiting.environmentId))
     if (!environment) throw new Error('nobody waits')
@@ -96,17 +96,17 @@ describe('a pool', () => {
   test('that shrinks drains: no new items, time to finish, then the session ends and the worktree stays', async () => {
     await using world = await makeFleetWorld({ pools: [{ max: 3, pull: true }] })
     const items = [await world.addItem('one'), await world.addItem('two')]
-    await keepPools(world.fleet)
+    await reconcilePools(world.fleet)
     await world.addItem('three')
     let now = Date.now()
     const small = withPools(world, [{ max: 1, pull: true, drainTimeoutMs: 60_000 }], () => now)
-    expect(await keepPools(small.fleet)).toMatchObject({ draining: ['beech'], gone: [], started: [] })
+    expect(await reconcilePools(small.fleet)).toMatchObject({ draining: ['beech'], gone: [], started: [] })
     expect(await states(small)).toEqual({ alder: ['working', 1], beech: ['draining', 2] })
     now += 59_000
-    expect(await keepPools(small.fleet)).toMatchObject({ draining: [], gone: [], started: [] })
+    expect(await reconcilePools(small.fleet)).toMatchObject({ draining: [], gone: [], started: [] })
     const [, draining] = await agents(small)
     now += 2_000
-    expect(await keepPools(small.fleet)).toMatchObject({ gone: ['beech'], started: [] })
+    expect(await reconcilePools(small.fleet)).toMatchObject({ gone: ['beech'], started: [] })
     expect(liveness(draining?.session?.root ?? { pid: 0, startTime: '' })).toBe('dead')
     expect(await states(small)).toEqual({ alder: ['working', 1], beech: ['stopped', 2] })
     const environment = draining?.environmentId && (await small.context.store.environments.get(draining.environmentId))
@@ -122,7 +122,7 @@ describe('a pool', () => {
       await sling(world.fleet, { item: id, by })
     }
     const small = withPools(world, [{ max: 1 }])
-    expect(await keepPools(small.fleet)).toMatchObject({ draining: expect.arrayContaining(['beech', 'cedar']) })
+    expect(await reconcilePools(small.fleet)).toMatchObject({ draining: expect.arrayContaining(['beech', 'cedar']) })
     const beech = (await agents(small)).find(({ name }) => name === 'beech')
     const environment = beech?.environmentId && (await small.context.store.environments.get(beech.environmentId))
     if (beech === undefined || !environment) throw new Error('beech is gone')
@@ -132,15 +132,15 @@ describe('a pool', () => {
     expect(await done(small.fleet, { agent: 'beech', spawn: beech.spawn, mode: 'push' })).toMatchObject({
       outcome: 'done',
     })
-    await keepPools(withPools(world, [{ max: 2 }]).fleet)
+    await reconcilePools(withPools(world, [{ max: 2 }]).fleet)
     expect(await states(small)).toEqual({ alder: ['working', 1], cedar: ['working', 3] })
     await assertHooksAgree(small)
   })
 
   test('that is no longer configured keeps nobody who waits', async () => {
     await using world = await makeFleetWorld({ pools: [{ name: 'old', min: 1 }] })
-    await keepPools(world.fleet)
-    const { gone } = await keepPools(withPools(world, [{ name: 'new' }]).fleet)
+    await reconcilePools(world.fleet)
+    const { gone } = await reconcilePools(withPools(world, [{ name: 'new' }]).fleet)
     expect(gone).toEqual(['alder'])
     expect(await agents(world)).toEqual([])
     await assertHooksAgree(world)
@@ -150,7 +150,7 @@ describe('a pool', () => {
     await using world = await makeFleetWorld({ pools: [{ pull: true, max: 2 }] })
     const [first, second] = [await world.addItem('one', { priority: 0 }), await world.addItem('two')]
     await sling(world.fleet, { item: first.id, by })
-    const { problems, started } = await keepPools(withoutSessions(world.fleet))
+    const { problems, started } = await reconcilePools(withoutSessions(world.fleet))
     expect(problems).toEqual([{ pool: 'workers', why: expect.stringContaining(`item ${second.id}: `) }])
     expect(started).toEqual([])
     expect((await world.item(second.id)).state).toBe('open')
@@ -161,14 +161,15 @@ describe('a pool', () => {
     await using world = await makeFleetWorld({ pools: [{ pull: true, max: 1 }] })
     const [first, second] = [await world.addItem('one', { priority: 0 }), await world.addItem('two')]
     const slung = await sling(world.fleet, { item: first.id, by })
-    const { agent, environment } = slung.outcome === 'started' ? slung : expect.unreachable()
+    if (slung.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(slung)}`)
+    const { agent, environment } = slung
     world.box.raw(environment.path, 'commit', '-q', '--allow-empty', '-m', 'work')
     await done(world.fleet, { agent: agent.name, spawn: agent.spawn, mode: 'land' })
     await parkByHand(world.fleet, first.id, { note: undefined, by })
     await reopenItem(world.fleet, first.id, by)
     // It would continue there.
     renameSync(environment.path, `${environment.path}.away`)
-    const { problems, started } = await keepPools(world.fleet)
+    const { problems, started } = await reconcilePools(world.fleet)
     expect(problems).toMatchObject([{ why: expect.stringContaining(`item ${first.id}: `) }])
     expect(started).toEqual(['beech'])
     expect((await world.item(second.id)).state).toBe('hooked')
@@ -187,12 +188,12 @@ describe('a pool', () => {
   })
 })
 
-describe('the keeper of a server', () => {
+describe('the schedule of a server', () => {
   const rounds = async (world: FleetWorld) => {
     const timers: { callback: () => void; afterMs: number }[] = []
     const { promise, resolve } = Promise.withResolvers<void>()
     let count = 0
-    const keeper = createKeeper({
+    const schedule = createFleetSchedule({
       fleet: async () => world.fleet,
       isolation: world.context,
       onRound: () => {
@@ -204,26 +205,26 @@ describe('the keeper of a server', () => {
         return () => undefined
       },
     })
-    return { keeper, timers, count: () => count, first: promise }
+    return { schedule, timers, count: () => count, first: promise }
   }
 
   test('has no timer without agents and pools that start some; woken, it looks', async () => {
     await using world = await makeFleetWorld({})
-    const { keeper, timers, count } = await rounds(world)
-    keeper.start()
-    await keeper.stop()
+    const { schedule, timers, count } = await rounds(world)
+    schedule.start()
+    await schedule.stop()
     expect([timers.length, count()]).toEqual([0, 0])
   })
 
   test('gives ready items to a pool that pulls, and looks again later', async () => {
     await using world = await makeFleetWorld({ pools: [{ pull: true }] })
     await world.addItem('Fix login')
-    const { keeper, timers, first } = await rounds(world)
-    keeper.start()
+    const { schedule, timers, first } = await rounds(world)
+    schedule.start()
     await first
     await expect.poll(() => timers.length).toBe(1)
     expect(timers[0]?.afterMs).toBe(30_000)
     expect(await states(world)).toEqual({ alder: ['working', 1] })
-    await keeper.stop()
+    await schedule.stop()
   })
 })

@@ -5,14 +5,15 @@ import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
-import { forgetFiles } from '../../src/fleet/end-session.ts'
+import { deleteAgentFiles } from '../../src/fleet/end-session.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { closeItem, parkByHand, reopenItem } from '../../src/fleet/items/close.ts'
-import { keepPools } from '../../src/fleet/keep-pools.ts'
+import { reconcilePools } from '../../src/fleet/reconcile-pools.ts'
 import { recoverFleet } from '../../src/fleet/recover.ts'
 import { removeAgent } from '../../src/fleet/remove-agent.ts'
-import { agentDirectory } from '../../src/fleet/sessions/places.ts'
-import { assign, letGo } from '../../src/fleet/sling/assign.ts'
+import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
+import { assign } from '../../src/fleet/sling/assign.ts'
+import { retireWorker } from '../../src/fleet/sling/idle-workers.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { stopAgent } from '../../src/fleet/stop-agent.ts'
 import { isProvablyDead } from '../../src/isolation/agents-inside.ts'
@@ -205,7 +206,7 @@ describe('done', () => {
     const leaving = other(world, {
       failpoint: at('leave.environment', async () => {
         await world.context.store.fleetAgents.move(agent.id, 'finishing', 'gone')
-        forgetFiles(world.fleet, 'alder')
+        deleteAgentFiles(world.fleet, 'alder')
         expect(await start(world, id)).toMatchObject({ agent: { name: 'alder' } })
       }),
     })
@@ -253,10 +254,53 @@ test('an item that is given to an agent while it is being closed stays with the 
   await assertHooksAgree(world)
 })
 
+test.for(['sling.hooked', 'spawn.running'])(
+  'a sling that died at %s is undone by the next one of its item',
+  async (step) => {
+    await using world = await makeFleetWorld()
+    const { id } = await world.addItem('Fix login')
+    const reached = Promise.withResolvers<void>()
+    const failpoint = at(step, () => {
+      reached.resolve()
+      return new Promise(() => undefined)
+    })
+    void sling(other(world, { failpoint }), { item: id, by })
+    await reached.promise
+    const first = await agentNamed(world, 'alder')
+    // Whoever started it may still live.
+    expect(await sling(world.fleet, { item: id, by })).toMatchObject({ outcome: 'refused', why: { kind: 'hooked' } })
+    await world.context.store.fleetAgents.claim(first.id, first.holder, deadSelf(world))
+    const second = await start(world, id)
+    expect(second.agent).toMatchObject({ name: 'alder', state: 'working' })
+    expect(await world.context.store.fleetAgents.get(first.id)).toMatchObject({ state: 'gone' })
+    await assertHooksAgree(world)
+  },
+)
+
+describe('an agent that `fleet down` stops while it is starting', () => {
+  test('has no session afterwards, whether it starts for the first time or again', async () => {
+    await using world = await makeFleetWorld()
+    const { id } = await world.addItem('Fix login')
+    const overtaken = (): FleetContext =>
+      other(world, { failpoint: at('spawn.noted', () => fleetDown(world.fleet, { by, graceMs: 0 })) })
+    const isStopped = async (): Promise<void> => {
+      expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'stopped', itemId: id })
+      expect(await isProvablyDead(world.fleet.isolation, await agentNamed(world, 'alder'))).toBe(true)
+      await assertHooksAgree(world)
+      await world.context.store.fleetControl.set(world.context.host, { state: 'up', why: '', since: 0 })
+    }
+    await expect(sling(overtaken(), { item: id, by })).rejects.toThrow('alder was stopped while it was starting')
+    await isStopped()
+    await expect(sling(overtaken(), { item: id, by })).rejects.toThrow('alder was stopped while it was starting')
+    await isStopped()
+    expect(await start(world, id)).toMatchObject({ agent: { name: 'alder', state: 'working' } })
+  })
+})
+
 describe('a worker that waits for an item', () => {
   const idleWorld = async (): Promise<FleetWorld & { readonly idle: FleetAgent }> => {
     const world = await makeFleetWorld({ pools: [{ min: 1, max: 2 }] })
-    expect((await keepPools(world.fleet)).started).toEqual(['alder'])
+    expect((await reconcilePools(world.fleet)).started).toEqual(['alder'])
     return { ...world, idle: await agentNamed(world, 'alder') }
   }
 
@@ -285,9 +329,9 @@ describe('a worker that waits for an item', () => {
     const { id } = item
     const earlier = { ...world.idle, spawn: 'of an earlier life' }
     expect(await assign(world.fleet, { by }, { item, codebase: world.codebase, agent: earlier })).toBe('taken')
-    await letGo(world.fleet, earlier)
+    await retireWorker(world.fleet, earlier)
     expect(await start(world, id)).toMatchObject({ agent: { name: 'alder' } })
-    await letGo(world.fleet, world.idle)
+    await retireWorker(world.fleet, world.idle)
     expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'working', itemId: id })
   })
 
@@ -295,14 +339,14 @@ describe('a worker that waits for an item', () => {
     await using world = await idleWorld()
     const { id } = await world.addItem('Fix login')
     const leaving = other(world, {
-      failpoint: at('let-go.reserved', async () => {
-        await keepPools(world.fleet)
+      failpoint: at('retire.reserved', async () => {
+        await reconcilePools(world.fleet)
         await recoverFleet(world.fleet)
         expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'draining' })
         expect(await start(world, id)).toMatchObject({ agent: { name: 'beech' } })
       }),
     })
-    await letGo(leaving, world.idle)
+    await retireWorker(leaving, world.idle)
     expect(await world.context.store.fleetAgents.live({})).toMatchObject([{ name: 'beech', itemId: id }])
     await assertHooksAgree(world)
   })
@@ -312,19 +356,19 @@ describe('a worker that waits for an item', () => {
     const reached = Promise.withResolvers<void>()
     const dying = other(world, {
       self: deadSelf(world),
-      failpoint: at('let-go.reserved', () => {
+      failpoint: at('retire.reserved', () => {
         reached.resolve()
         return new Promise(() => undefined)
       }),
     })
-    void letGo(dying, world.idle)
+    void retireWorker(dying, world.idle)
     await reached.promise
     expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'draining' })
     expect((await recoverFleet(world.fleet)).settled).toEqual(['alder'])
     expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'working' })
     expect((await recoverFleet(world.fleet)).settled).toEqual([])
     const failing = other(world, { failpoint: at('session.ended', () => Promise.reject(new Error('disk full'))) })
-    await expect(letGo(failing, world.idle)).rejects.toThrow('disk full')
+    await expect(retireWorker(failing, world.idle)).rejects.toThrow('disk full')
     expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'working' })
   })
 

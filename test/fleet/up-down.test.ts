@@ -97,7 +97,7 @@ describe('down and up', () => {
     const { context, codebase, fleet } = world
     const { fleetAgents } = context.store
     await fleetAgents.update(first.agent.id, { session: { ...first.agent.session!, root: context.self } })
-    await expect(sling(fleet, { item: first.item, by })).rejects.toThrow('is still running')
+    await expect(sling(fleet, { item: first.item, by })).rejects.toThrow('still running')
     await fleetAgents.update(first.agent.id, { session: undefined })
     const run = await acquireLease(context, codebase, first.environment, { purpose: 'a run' })
     await expect(sling(fleet, { item: first.item, by })).rejects.toThrow('is in use: a run')
@@ -321,7 +321,8 @@ test('what fails while it is rebuilt stays as it is, its session too, and is reb
   expect(first.problems).toMatchObject([{ agent: 'alder', why: expect.stringContaining('the disk is full') }])
   expect(first.ended).toEqual([])
   expect(await store.fleetAgents.live({})).toEqual([])
-  const codebase = (await store.codebases.list(lost.context.host))[0] ?? expect.unreachable('it is not registered')
+  const [codebase] = await store.codebases.list(lost.context.host)
+  if (codebase === undefined) throw new Error('the repository is not registered')
   expect(await store.environments.live(codebase.id)).toEqual([])
   // Its number is given to another item before it is rebuilt.
   const other = { title: 'Write docs', body: '', priority: 2, after: [], source: undefined } as const
@@ -354,7 +355,8 @@ test('nobody begins again with what was finished before the database was lost', 
   await addCrew(fleet, { name: 'rust', codebases: [codebase], agent: 'scripted', by })
   const { id } = await world.addItem('Write docs')
   const given = await sling(fleet, { item: id, by, crew: 'rust' })
-  const { agent, environment } = given.outcome === 'started' ? given : expect.unreachable()
+  if (given.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(given)}`)
+  const { agent, environment } = given
   commitIn(world, { agent, environment, item: id })
   await done(fleet, { agent: 'rust', spawn: agent.spawn, mode: 'push' })
   // Its next item is in another repository.

@@ -9,7 +9,7 @@ import type { PoolSettings } from '../../src/domain/fleet/pool.ts'
 import type { FleetEvent } from '../../src/domain/fleet/event.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
 import { endSession } from '../../src/fleet/end-session.ts'
-import { agentDirectory, logFile } from '../../src/fleet/sessions/places.ts'
+import { agentDirectory, logFile } from '../../src/fleet/sessions/paths.ts'
 import { createSessions } from '../../src/fleet/sessions/registry.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
@@ -65,7 +65,7 @@ export const fleetIn = (
     installation,
     executing: new Set(),
     wakeServer: async () => false,
-    tell: async () => undefined,
+    notify: async () => undefined,
     inBackground: async () => undefined,
   }
 }
@@ -87,7 +87,7 @@ export const makeFleetWorld = async ({
   const told: FleetEvent[] = []
   const fleet: FleetContext = {
     ...fleetIn(isolation, box.env, agents),
-    tell: async (_store, event) => void told.push(event),
+    notify: async (_store, event) => void told.push(event),
     ...overrides,
   }
   const { sessions } = fleet

@@ -77,8 +77,8 @@ export type CodeHost = HttpsGit & {
   readonly apiUrl: string
 }
 
-/** What a login may do: `none` is a wrong password, `hidden` a repository that it can't see. */
-export type Access = 'write' | 'read' | 'hidden' | 'none'
+/** What a login may do: `none` is a wrong password, `hidden` a repository that it can't see, `https://…` is elsewhere. */
+export type Access = 'write' | 'read' | 'hidden' | 'none' | `https://${string}`
 
 /**
  * Git and an API on one host, as GitHub Enterprise Server has them: `/api/v3/…` goes to `api`, everything else is a
@@ -101,6 +101,7 @@ export const serveCodeHost = async (
     const may = authorization === undefined || user !== 'x-access-token' ? 'none' : access(repository, secret)
     const isPush = pathname.endsWith('/git-receive-pack') || searchParams.get('service') === 'git-receive-pack'
     if (may === 'none') response.writeHead(401, { 'www-authenticate': 'Basic realm="GitHub"' }).end()
+    else if (may.startsWith('https:')) response.writeHead(302, { location: `${may}${request.url}` }).end()
     else if (may === 'hidden') response.writeHead(404, plainText).end('Repository not found.')
     else if (may === 'read' && isPush)
       response.writeHead(403, plainText).end(`Permission to ${repository}.git denied to coppice[bot].`)

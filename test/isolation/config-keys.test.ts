@@ -2,8 +2,10 @@ import { existsSync, readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
+import { poolTable } from '../../src/domain/config/fleet.ts'
 import { defaultSettings, type Settings } from '../../src/domain/config/settings.ts'
 import type { RepoConfig } from '../../src/domain/config/repository.ts'
+import type { PoolSettings } from '../../src/domain/fleet/pool.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { sendTo } from '../helpers/send.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
@@ -112,31 +114,33 @@ const repoKeys: Record<keyof RepoConfig, () => Promise<void>> = {
 
 type Probe = () => Promise<void>
 
-const settingKeys: Record<keyof Settings, Probe | 'not read by isolation or cleanup'> = {
-  databaseUrl: 'not read by isolation or cleanup',
-  worktreesBase: 'not read by isolation or cleanup',
-  concurrentConversations: 'not read by isolation or cleanup',
-  runMinutes: 'not read by isolation or cleanup',
-  cleanupIntervalHours: 'not read by isolation or cleanup',
-  agentDefault: 'not read by isolation or cleanup',
-  agentCommand: 'not read by isolation or cleanup',
-  claudeCommand: 'not read by isolation or cleanup',
-  claudePermissionMode: 'not read by isolation or cleanup',
-  codexCommand: 'not read by isolation or cleanup',
-  codexSandbox: 'not read by isolation or cleanup',
-  acpAgents: 'not read by isolation or cleanup',
-  agentPermissions: 'not read by isolation or cleanup',
-  agentSilenceMinutes: 'not read by isolation or cleanup',
-  questionMinutes: 'not read by isolation or cleanup',
-  budgetConversationUsd: 'not read by isolation or cleanup',
-  budgetDayUsd: 'not read by isolation or cleanup',
-  budgetConversationTurns: 'not read by isolation or cleanup',
-  budgetDayTurns: 'not read by isolation or cleanup',
-  fleetSession: 'not read by isolation or cleanup',
-  patrolSeconds: 'not read by isolation or cleanup',
-  maxAgents: 'not read by isolation or cleanup',
-  supervisor: 'not read by isolation or cleanup',
-  pools: 'not read by isolation or cleanup',
+/** Isolation and cleanup don't read it; this file does, and tests beside it see the effect. */
+type ReadBy = `src/${string}.ts`
+
+const settingKeys: Record<keyof Settings, Probe | ReadBy> = {
+  databaseUrl: 'src/main.ts',
+  worktreesBase: 'src/domain/config/config.ts',
+  concurrentConversations: 'src/conversations/conversations.ts',
+  runMinutes: 'src/conversations/conversations.ts',
+  cleanupIntervalHours: 'src/main/serve.ts',
+  agentDefault: 'src/agents/registry.ts',
+  agentCommand: 'src/agents/registry.ts',
+  claudeCommand: 'src/agents/registry.ts',
+  claudePermissionMode: 'src/agents/registry.ts',
+  codexCommand: 'src/agents/registry.ts',
+  codexSandbox: 'src/agents/registry.ts',
+  acpAgents: 'src/agents/registry.ts',
+  agentPermissions: 'src/agents/registry.ts',
+  agentSilenceMinutes: 'src/agents/registry.ts',
+  questionMinutes: 'src/conversations/questions.ts',
+  budgetConversationUsd: 'src/runs/budget.ts',
+  budgetDayUsd: 'src/runs/budget.ts',
+  budgetConversationTurns: 'src/runs/budget.ts',
+  budgetDayTurns: 'src/runs/budget.ts',
+  fleetSession: 'src/main/fleet.ts',
+  patrolSeconds: 'src/fleet/keeper.ts',
+  maxAgents: 'src/fleet/sling/hook.ts',
+  pools: 'src/fleet/pools.ts',
   isolationProvider: async () => {
     await using world = await makeWorld({ settings: { isolationProvider: 'clone' } })
     expect((await issue(world, 1)).provider).toBe('clone')
@@ -233,6 +237,32 @@ const settingKeys: Record<keyof Settings, Probe | 'not read by isolation or clea
   },
 }
 
+const poolKeys: Record<Exclude<keyof PoolSettings, 'name'>, ReadBy> = {
+  agent: 'src/fleet/program.ts',
+  command: 'src/fleet/program.ts',
+  codebases: 'src/fleet/pools.ts',
+  min: 'src/fleet/keep-pools.ts',
+  max: 'src/fleet/sling/hook.ts',
+  pull: 'src/fleet/keep-pools.ts',
+  done: 'src/fleet/formulas/done.ts',
+  isolation: 'src/fleet/sling/spawn.ts',
+  names: 'src/fleet/names.ts',
+  prompt: 'src/fleet/prime.ts',
+  wake: 'src/fleet/wake.ts',
+  dependsOn: 'src/domain/fleet/pool.ts',
+  drainTimeoutMs: 'src/fleet/keep-pools.ts',
+}
+
+/** `settings.key`, or taken apart: `{ key }`. Half of a pool's keys are ordinary words: its type has to be there, too. */
+const reads = (file: string, key: string, of: 'settings' | 'pool'): boolean => {
+  const source = readFileSync(join(import.meta.dirname, '../..', file), 'utf8').replaceAll(/^ *(?:\/?\*|\/\/).*$/gm, '')
+  return new RegExp(
+    of === 'pool'
+      ? String.raw`\bpool\??\.${key}\b|\{.*\b${key}\b.*\}.*PoolSettings|PoolSettings.*'${key}'`
+      : String.raw`\.${key}\b|[{,]\s*${key}\b`,
+  ).test(source)
+}
+
 describe.concurrent('a config key that nothing read: each key of the repository has an effect', () => {
   test.for(Object.entries(repoKeys))('worktree.%s', async ([, probe]) => {
     await probe()
@@ -247,5 +277,14 @@ describe.concurrent('a config key that nothing read: each setting of the home ha
 
   test('there is no setting without an entry here', () => {
     expect(Object.keys(settingKeys).sort()).toEqual(Object.keys(defaultSettings).sort())
+    expect(Object.keys(poolKeys).sort()).toEqual(Object.keys(poolTable).sort())
+  })
+
+  test('the file that is said to read a setting reads it', () => {
+    const read = Object.entries(settingKeys).filter(
+      ([key, by]) => typeof by === 'string' && !reads(by, key, 'settings'),
+    )
+    const ofPools = Object.entries(poolKeys).filter(([key, by]) => !reads(by, key, 'pool'))
+    expect([...read, ...ofPools]).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createGithubForge } from '../../src/platforms/github/forge.ts'
+import { createGithubForge } from '../../src/platforms/github/forge/forge.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
 import { makeChat } from '../helpers/chat.ts'

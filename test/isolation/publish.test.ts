@@ -6,7 +6,7 @@ import { asProgram } from '../../src/commands/views/view.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { PublishRequest } from '../../src/isolation/publish/publish.ts'
 import { type Publication, publish } from '../../src/isolation/publish/publish.ts'
-import { createGithubForge } from '../../src/platforms/github/forge.ts'
+import { createGithubForge } from '../../src/platforms/github/forge/forge.ts'
 import { trustEnvironment } from '../../src/isolation/providers/checkout/trust-environment.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
@@ -62,7 +62,7 @@ test('a branch is pushed and gets a draft pull request that links its issue; a m
   const environment = await issue(world, 42)
   const there = inside(world, environment)
   const message =
-    'Fix the login\n\nIt failed for @everybody with a-secret-of-ours.\n\nTested: npm test\nSigned-off-by: Ada'
+    'Fix the login\n\nIt failed for @everybody with a-secret-of-ours. <!--\n\nTested: npm test\nSigned-off-by: Ada'
   const tip = there.commit('a.txt', 'a\n', message)
   there.write('left.txt', 'not committed\n')
   const publication = await pr(world, environment)
@@ -75,19 +75,19 @@ test('a branch is pushed and gets a draft pull request that links its issue; a m
     { title: 'Fix the login', draft: true, base: { ref: 'main' }, head: { label: 'acme:issue-42' } },
   ])
   expect(double.opened[0]?.body).toBe(
-    'Fixes #42\n\nIt failed for @\u200beverybody with [hidden].\n\n## How it was checked\n\n- npm test',
+    'Fixes #42\n\nIt failed for @\u200beverybody with [hidden]. &lt;!--\n\n## How it was checked\n\n- npm test',
   )
   expect(await world.context.store.environments.aliases(environment.id)).toEqual([{ type: 'pr', id: '7' }])
   const hints = { prBranch: 'issue-42', isForkPR: false, prSha: tip }
   expect((await resolved(world, 'pr', 7, { hints })).environment.id).toBe(environment.id)
 })
 
-test('a title that is given is one line without secrets', async () => {
+test('a title that is given is one line without secrets and mentions', async () => {
   await using world = await aWorld()
   const environment = await issue(world, 42)
   inside(world, environment).commit('a.txt', 'a\n')
-  await pr(world, environment, { title: 'Fix\nthe\u202E login of a-secret-of-ours' })
-  expect(double.opened).toMatchObject([{ title: 'Fix the login of [hidden]' }])
+  await pr(world, environment, { title: 'Fix\nthe\u202E login of a-secret-of-ours for @alice' })
+  expect(double.opened).toMatchObject([{ title: 'Fix the login of [hidden] for @\u200balice' }])
 })
 
 test("a fork's branch is pushed under its own name, whatever the fork calls it", async () => {

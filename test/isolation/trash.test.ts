@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deleteCommand } from '../../src/cli/commands/delete.ts'
 import { examineHome } from '../../src/cli/doctor/records.ts'
-import { recoverClones } from '../../src/isolation/codebases/add-clone.ts'
+import { recoverRepositoryClones } from '../../src/isolation/codebases/clone-repository.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
 import { discardDirectory } from '../../src/isolation/trash/trash.ts'
@@ -101,7 +101,7 @@ describe('what a person put into the trash is never deleted', () => {
   test.each(strangers)('%s', async (_, put) => {
     const path = put()
     await reconcile(world.context, world.codebase)
-    await recoverClones(world.context)
+    await recoverRepositoryClones(world.context)
     expect(await deleteInBackground(path)).toEqual({ deleted: 0 })
     expect(existsSync(join(path, 'gold'))).toBe(true)
   })

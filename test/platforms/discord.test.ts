@@ -101,12 +101,27 @@ describe('a message', () => {
     )
   })
 
-  test('that replies to another has that one as context', async () => {
+  test('that replies to another has that one as context, and its files', async () => {
     await start()
-    const report = discord.say('the page is white', { by: mallory })
+    const shown = { message: { attachments: [discord.attach('page.txt', 'white')] } }
+    const report = discord.say('the page is white', { by: mallory, ...shown })
     discord.say('@coppice fix this', { message: { type: 19, referenced_message: report } })
     await arrived(1)
     expect(received[0]?.details.context).toContain('> mallory: the page is white')
+    const [file] = received[0]?.details.attachments ?? []
+    expect(file).toMatchObject({ name: 'page.txt', fromOthers: true })
+    const chunks = await platform.fetchAttachment?.(file ?? { name: '', reference: '' }, AbortSignal.timeout(5_000))
+    let content = ''
+    for await (const chunk of chunks ?? []) content += Buffer.from(chunk).toString()
+    expect(content).toBe('white')
+    const own = discord.say('it looks like this', shown)
+    discord.say('@coppice', { message: { type: 19, referenced_message: own } })
+    await arrived(2)
+    expect(received[1]).toMatchObject({
+      text: 'See the attached file.',
+      details: { attachments: [{ name: 'page.txt' }] },
+    })
+    expect(received[1]?.details.attachments?.[0]).not.toHaveProperty('fromOthers')
   })
 
   test('in private needs no mention and no thread', async () => {

@@ -14,7 +14,8 @@ import { answerGraphql, connection, Failed, type Fields, NotFound } from './gith
 
 /*
  * As much of GitHub's API as the platform asks for, over real HTTP, with the failures that the public emulator has not:
- * limits, errors, answers that never come, and answers that are lost after the thing was done.
+ * limits (docs.github.com, "Rate limits for the REST API": 403 or 429, with `retry-after` or `x-ratelimit-reset`),
+ * errors, answers that never come, and answers that are lost after the thing was done.
  */
 
 export type Answer = {

@@ -7,7 +7,7 @@ import type { Sha } from '../../src/domain/names.ts'
 import { fetchRemote } from '../../src/git/fetch.ts'
 import { type Pushed, pushCommit } from '../../src/git/push.ts'
 import { pushAddressOf } from '../../src/git/remote.ts'
-import { createGithubForge } from '../../src/platforms/github/forge.ts'
+import { createGithubForge } from '../../src/platforms/github/forge/forge.ts'
 import type { GithubSettings } from '../../src/platforms/github/settings.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
@@ -85,6 +85,23 @@ test("an app's installation token lets git fetch and push; one serves until shor
   expect(secrets.redactKnown(`a ${token}`)).toBe('a [hidden]')
 })
 
+test('a token that expires in the middle of a push ends it, and the next one gets another', async () => {
+  double.installations.set('acme/app', 7)
+  const git = gitWith(asApp)
+  const valid = access
+  access = (repository, secret) => {
+    const may = valid(repository, secret)
+    // It was good for the first request of this push.
+    if (may === 'write') now += 61 * 60_000
+    return may
+  }
+  const commit = repo.commit('file', 'new\n')
+  expect(await push(git, commit)).toMatchObject({ outcome: 'no-access' })
+  access = valid
+  expect(await push(git, commit)).toEqual({ outcome: 'pushed', change: 'new' })
+  expect(minted()).toBe(2)
+})
+
 test('the token is in no argument, no variable and no file of git, and only a call over https asks for one', async () => {
   double.installations.set('acme/app', 7)
   const seen = box.path('seen')
@@ -133,9 +150,14 @@ test('a token from the settings reaches git too, and another host never gets it'
   const other = await serveCodeHost(box.root, { api: double.url, access: () => 'none' })
   repo.git('remote', 'set-url', 'origin', `${other.url}/acme/app.git`)
   expect(await fetchWith(git)).toMatchObject({ outcome: 'unreachable' })
-  expect(other.asked.map(({ authorization }) => authorization)).toEqual([undefined])
-  await other.close()
   repo.git('remote', 'set-url', 'origin', `${host.url}/acme/app.git`)
+  // Nor does one that ours redirects to, once it has the token.
+  access = (_repository, secret) => (secret === 'ghp_of_the_bot' ? (other.url as `https://${string}`) : 'none')
+  expect(await fetchWith(git)).toMatchObject({ outcome: 'unreachable' })
+  expect(host.asked.at(-1)?.authorization).toBeDefined()
+  expect(other.asked.map(({ authorization }) => authorization)).toEqual([undefined, undefined])
+  await other.close()
+  access = (_repository, secret) => (secret === 'ghp_of_the_bot' ? 'read' : 'none')
   const refused = await push(git, repo.commit('file', 'x'))
   expect(refused).toMatchObject({
     outcome: 'no-access',

@@ -122,6 +122,9 @@ describe('a reply', () => {
     ['502 and no JSON', { status: 502, headers: { 'content-type': 'text/html' } }, 'unreachable', undefined],
     ['429', { status: 429, headers: { 'retry-after': '30' } }, 'unreachable', 30_000],
     ['429 without a time', { status: 429 }, 'unreachable', 60_000],
+    ['429 with a date', { status: 429, headers: { 'retry-after': new Date(0).toUTCString() } }, 'unreachable', 60_000],
+    ['429 with less than nothing', { status: 429, headers: { 'retry-after': '-5' } }, 'unreachable', 0],
+    ['429 with a century', { status: 429, headers: { 'retry-after': '3e9' } }, 'unreachable', 3_600_000],
     ['a used-up quota', { status: 403, headers: limited }, 'unreachable', 120_000],
     [
       'the secondary limit',

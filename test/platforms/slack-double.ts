@@ -34,15 +34,15 @@ export type SlackDouble = {
   readonly reactions: string[]
   /** Statuses by `channel:thread`. */
   readonly statuses: Map<string, string>
-  /** Threads of an assistant: only there is a status shown in a direct message. */
+  /** Threads of an assistant, in direct messages. */
   readonly assistantThreads: Set<string>
   /** The bot token's. */
   readonly scopes: Set<string>
   /** Said by a person, so that it is found in the thread. */
   say(channel: string, user: string, text: string, threadTs?: string, more?: Partial<Posted>): Posted
   /**
-   * What a person types in the client. Undefined: the client took it for a slash command, and no message came of it
-   * (PLATFORM-FACTS: Slackbot's own text).
+   * What a person types in the client. Undefined: the client took it for a slash command, and no message came of it.
+   * Slackbot says so: `all messages that start with the "/" character are interpreted as commands`.
    */
   type(channel: string, user: string, text: string, threadTs?: string): Posted | undefined
   /** A file as it stands in a message's `files`. */
@@ -142,8 +142,12 @@ export const startSlackDouble = async (): Promise<SlackDouble> => {
       reactions.push(reaction)
       return { ok: true }
     },
-    'assistant.threads.setStatus': ({ channel_id: channel, thread_ts: threadTs, status = '' }) => {
-      if (!assistantThreads.has(`${channel}:${threadTs}`))
+    // reference/methods/assistant.threads.setStatus, changelog/2026/03/05/set-status-scope-update: in channels too. Which
+    // direct messages are refused isn't documented; here, those outside an assistant's threads.
+    'assistant.threads.setStatus': ({ channel_id: channel = '', thread_ts: threadTs, status = '' }) => {
+      if (!messages.some((one) => one.channel === channel && one.ts === threadTs))
+        return { ok: false, error: 'invalid_thread_ts' }
+      if (channel.startsWith('D') && !assistantThreads.has(`${channel}:${threadTs}`))
         return { ok: false, error: 'method_not_supported_for_channel_type' }
       statuses.set(`${channel}:${threadTs}`, status)
       return { ok: true }
@@ -234,6 +238,7 @@ export const startSlackDouble = async (): Promise<SlackDouble> => {
       response.destroy()
       return
     }
+    // apis/web-api/rate-limits: 429, with the seconds to wait in `Retry-After`.
     if (fault !== undefined && 'status' in fault) {
       const retry = fault.retryAfter === undefined ? {} : { 'retry-after': String(fault.retryAfter) }
       response.writeHead(fault.status, retry).end('')
@@ -333,6 +338,7 @@ const needs: Readonly<Record<string, readonly string[]>> = {
   'chat.delete': ['chat:write'],
   'chat.postEphemeral': ['chat:write'],
   'reactions.add': ['reactions:write'],
+  'assistant.threads.setStatus': ['chat:write'],
   'users.conversations': ['channels:read', 'groups:read', 'im:read', 'mpim:read'],
   'conversations.history': ['*:history'],
   'conversations.replies': ['*:history'],

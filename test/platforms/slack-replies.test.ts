@@ -99,6 +99,8 @@ const failing: readonly [string, Fault, DeliveryError['kind'], number | undefine
   ['internal_error', { error: 'internal_error' }, 'unreachable', undefined],
   ['500', { status: 500 }, 'unreachable', undefined],
   ['429', { status: 429, retryAfter: 7 }, 'unreachable', 7_000],
+  ['429 with less than nothing', { status: 429, retryAfter: -5 }, 'unreachable', 0],
+  ['429 with a century', { status: 429, retryAfter: 3e9 }, 'unreachable', 3_600_000],
   ['429 without a time', { status: 429 }, 'unreachable', undefined],
   ['a page of somebody else', { page: '<html>login</html>' }, 'unreachable', undefined],
   ['a lost answer', 'lose', 'unreachable', undefined],

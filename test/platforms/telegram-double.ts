@@ -1,7 +1,10 @@
 import { createServer, type IncomingMessage as HttpRequest, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/* A Telegram of our own, for what the public one cannot do: long polls with confirmation, failures, webhooks. */
+/*
+ * A Telegram of our own, for what the public one cannot do: long polls with confirmation, failures, webhooks. Its rules
+ * are those of core.telegram.org/bots/api; a rule of Telegram's clients names where it was found.
+ */
 
 export const TOKEN = '123456:AAtest-token_x'
 export const BOT = { id: 123_456, is_bot: true, first_name: 'Coppice', username: 'coppice_bot' }
@@ -55,7 +58,13 @@ export type TelegramDouble = {
   endPolls(): void
   /** What the bot has said in a chat, as it is shown. */
   said(chat: number, thread?: number): string[]
+  /** The clients send a text over 4,096 characters as several messages (Telegram Desktop, `TextUtilities::CutPart`). */
   say(text: string, how?: Saying): number
+  /**
+   * Somebody chooses a command in the menu. In a group with one bot, it is sent without the bot's name (Telegram Desktop,
+   * `WrapCommandInChat`).
+   */
+  choose(command: string, how?: Saying): number
   updateOf(text: string, how?: Saying): Update
   /** Somebody presses a button that is shown in a chat. */
   press(label: string, how?: { readonly from?: object; readonly chat?: { readonly id: number } }): string
@@ -88,6 +97,7 @@ export const startTelegramDouble = async (): Promise<TelegramDouble> => {
     waiting.push(update)
     for (const end of polls) end()
   }
+  // "getUpdates": an update is confirmed by an offset above its ID; "setWebhook": the two exclude each other.
   const getUpdates = async ({ offset, timeout }: Payload, gone: AbortSignal): Promise<unknown> => {
     if (typeof offset === 'number') waiting = waiting.filter(({ update_id: id }) => id >= offset)
     if (waiting.length === 0 && Number(timeout) > 0) await opened(Number(timeout) * 1000, gone)
@@ -202,6 +212,7 @@ export const startTelegramDouble = async (): Promise<TelegramDouble> => {
       response.writeHead(failing.status, { 'content-type': 'text/html' }).end('<html>sorry</html>')
       return
     }
+    // "ResponseParameters": `retry_after` in seconds, with the error 429.
     if (failing?.how === 'refused') return end(response, no(failing.code, failing.description, failing.parameters))
     const result = await (methods[method] ?? (() => no(404, 'Not Found')))(payload, gone.signal)
     if (failing?.how === 'lost') response.destroy()
@@ -244,10 +255,12 @@ export const startTelegramDouble = async (): Promise<TelegramDouble> => {
       messages.filter((one) => one.chat === chat && one.thread === thread).map(({ text }) => text),
     updateOf,
     say: (text, how) => {
-      const update = updateOf(text, how)
-      offer(update)
-      return update.update_id
+      const parts = text.match(/[^]{1,4096}/g) ?? ['']
+      const updates = parts.map((part) => updateOf(part, how))
+      for (const update of updates) offer(update)
+      return updates.at(-1)?.update_id ?? 0
     },
+    choose: (command, how) => double.say(`/${command}`, how),
     press: (label, { from = ada, chat = { id: ada.id } } = {}) => {
       const shown = messages.findLast((one) => one.chat === chat.id && one.buttons.some(({ text }) => text === label))
       const button = shown?.buttons.find(({ text }) => text === label)

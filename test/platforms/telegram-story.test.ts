@@ -172,8 +172,7 @@ describe('a button', () => {
 
 test('a long text and an album are one message each, though the client splits them', async () => {
   const { telegram, received } = scene
-  telegram.say(`@coppice_bot ${'a'.repeat(4_083)}`, { chat: group })
-  telegram.say('b'.repeat(10), { chat: group })
+  telegram.say(`@coppice_bot ${'a'.repeat(4_083)}${'b'.repeat(10)}`, { chat: group })
   await heard(1)
   expect(received[0]?.text).toBe('a'.repeat(4_083) + 'b'.repeat(10))
   const picture = (id: string) => ({

@@ -17,7 +17,7 @@ describe('long polling', () => {
     await platform.start(inbox)
     telegram.say('@coppice_bot in a group', { chat: group })
     telegram.say('people among themselves', { chat: group })
-    telegram.say('/status', { chat: group })
+    telegram.choose('status', { chat: group })
     telegram.say('/status@coppice_bot', { chat: group, message: { is_topic_message: true, message_thread_id: 5 } })
     await until('all is confirmed', async () => telegram.waiting.length === 0 || undefined)
     expect(received.map(({ conversationId, text }) => [conversationId, text])).toEqual([

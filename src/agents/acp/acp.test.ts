@@ -424,7 +424,7 @@ describe('attachments', () => {
     const blocks = async (behaviour: string): Promise<unknown[]> =>
       JSON.parse((await run(behaviour, { attachments })).result.text) as unknown[]
     const [context, ...rest] = await blocks('sees')
-    expect(JSON.stringify(context)).toContain(box.path('files', 'a.png'))
+    for (const { path } of attachments) expect(JSON.stringify(context)).toContain(path)
     expect(rest).toEqual([
       {
         type: 'image',
@@ -432,10 +432,10 @@ describe('attachments', () => {
         mimeType: 'image/png',
         uri: `file://${box.path('files', 'a.png')}`,
       },
-      ...attachments.slice(1).map(link),
+      ...attachments.slice(1, 2).map(link),
       { type: 'text', text: 'fix it' },
     ])
-    expect((await blocks('echoes')).slice(1, 4)).toEqual(attachments.map(link))
+    expect((await blocks('echoes')).slice(1, -1)).toEqual(attachments.slice(0, 2).map(link))
   })
 
   test('can be read through Coppice, but not written, and nothing beside them', async () => {

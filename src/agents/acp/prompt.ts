@@ -2,7 +2,7 @@ import { pathToFileURL } from 'node:url'
 import type { AgentCapabilities, ContentBlock } from '@agentclientprotocol/sdk'
 import type { AgentAttachment, AgentRequest } from '../agent.ts'
 import { contextBlock } from '../context-block.ts'
-import { base64Of, contextOf, fitsIntoMessage } from '../attachments.ts'
+import { base64Of, contextOf, fitsIntoMessage, isOwn } from '../attachments.ts'
 
 /** A prompt is one message of the protocol, held in memory on both sides. */
 const MAX_IMAGE_BYTES = 5 * 1024 * 1024
@@ -14,7 +14,7 @@ export const promptOf = async (
   mark: string,
 ): Promise<ContentBlock[]> => {
   const context = contextOf(request)
-  const files = (request.attachments ?? []).map((one) => blockOf(one, promptCapabilities?.image === true))
+  const files = (request.attachments ?? []).filter(isOwn).map((one) => blockOf(one, promptCapabilities?.image === true))
   return [
     ...(context === undefined ? [] : [contextAs(context, mark, promptCapabilities?.embeddedContext === true)]),
     ...(await Promise.all(files)),
@@ -22,13 +22,13 @@ export const promptOf = async (
   ]
 }
 
-/** Without resources it is a text, which nothing in the context can end early. */
+/** For agents without resource support: a text block that nothing in the context can close early. */
 const contextAs = (context: string, mark: string, takesResources: boolean): ContentBlock =>
   takesResources
     ? { type: 'resource', resource: { uri: 'coppice://context', mimeType: 'text/markdown', text: context } }
     : { type: 'text', text: contextBlock(context, mark) }
 
-/** Every agent accepts links; images only those that say so. */
+/** Every agent accepts links; images only those that say so. The context names the files of others, as data. */
 const blockOf = async (attachment: AgentAttachment, takesImages: boolean): Promise<ContentBlock> => {
   const { path, name, mediaType: mimeType, bytes: size } = attachment
   const uri = pathToFileURL(path).href

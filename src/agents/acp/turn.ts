@@ -90,7 +90,7 @@ const createClient = (
   const { directory: root, rules } = request
   const policy = { root, rules, permissions: options.permissions }
   const requireWriteAccess = (): void => {
-    // It has a moment to stop by itself, but not to go on.
+    // It gets a moment to stop by itself, but can't do anything else.
     if (request.signal.aborted) throw RequestError.invalidRequest(undefined, 'the run was stopped')
     if (rules.access === 'read') throw RequestError.invalidRequest(undefined, 'this run is read-only')
   }

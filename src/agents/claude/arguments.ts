@@ -37,7 +37,7 @@ export const claudeArguments = (
   ]
 }
 
-/** Rules for directories outside of its own that it may read. Not --add-dir, which would let it edit there too. */
+/** Permission rules for directories outside the worktree. Not --add-dir, which would also allow editing them. */
 export const fileRules = (directories: readonly string[]): Pick<ClaudePermissions, 'allowed' | 'denied'> => {
   const plain = directories.filter(isPlainPath)
   return { allowed: plain.map((path) => `Read(/${path}/**)`), denied: plain.map((path) => `Edit(/${path}/**)`) }

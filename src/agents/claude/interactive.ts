@@ -16,7 +16,7 @@ export type ClaudeTerminal = {
   readonly ownEnvironment: Readonly<Record<string, string | undefined>>
 }
 
-/** In these modes it asks while it works, and a terminal that nobody looks at is no place for that. */
+/** In these modes Claude Code asks while it works, which a terminal that nobody watches can't handle. */
 export const asksWhileWorking = ({
   permissionMode,
   permissions,
@@ -24,9 +24,9 @@ export const asksWhileWorking = ({
   permissions === 'ask' || permissionMode === 'plan'
 
 /**
- * Claude Code in a terminal. It works without asking, as in a conversation; what reaches outside is denied by list, and
- * whatever its mode and rules don't decide is denied by a hook: its dialogs would take the Enter of the next message for
- * a yes. Nothing of this is written into the user's own configuration.
+ * Starts Claude Code in a terminal, with the permissions that it has in a conversation. A hook denies whatever its mode and
+ * rules don't decide, because a dialog would take the Enter of the next message for a yes. Writes nothing into the user's
+ * configuration.
  */
 export const claudeInTerminal = async (
   { prompt, sessionId, resume, outside, files }: InteractiveRequest,
@@ -62,18 +62,18 @@ export const claudeInTerminal = async (
 }
 
 /**
- * `IS_DEMO` skips what it asks at its start: first-run setup, new terms, MCP servers of the repository (which then stay
- * off), imports of its CLAUDE.md. `CLAUDE_CODE_SANDBOXED` says that the directory is trusted, as `claude -p` takes every
- * directory to be: only worktrees of the repository's own commits get here. Its commands get neither.
+ * `IS_DEMO` skips the questions at startup: first-run setup, new terms, the repository's MCP servers (which then stay off),
+ * imports in its CLAUDE.md. `CLAUDE_CODE_SANDBOXED` marks the directory as trusted, as `claude -p` always does; only
+ * worktrees with the repository's own commits get here. The agent's commands get neither variable.
  */
 const startsWithoutQuestions = {
   IS_DEMO: '1',
   CLAUDE_CODE_SANDBOXED: '1',
-  // It asks whether to summarize a large session that is resumed after 70 minutes.
+  // Otherwise it asks whether to summarize a large session that is resumed after 70 minutes.
   CLAUDE_CODE_RESUME_THRESHOLD_MINUTES: '1000000000',
   DISABLE_COST_WARNINGS: '1',
   CLAUDE_CODE_DISABLE_FEEDBACK_SURVEY: '1',
-  // In the ordinary screen what has scrolled away stays readable: for `peek`, and for whoever attaches.
+  // In the normal screen, lines that have scrolled away can still be read, by `peek` and by an attached person.
   CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN: '1',
 } as const
 
@@ -92,8 +92,8 @@ const settingsFor = async (terminal: ClaudeTerminal): Promise<object> => {
 const KEY = 'ANTHROPIC_API_KEY'
 
 /**
- * In a terminal it takes a key from the environment only once its user has approved it, and asks; `claude -p` takes any.
- * A key that its user has rejected stays rejected.
+ * In a terminal, Claude Code asks before it uses an API key from the environment; `claude -p` doesn't. A helper avoids the
+ * question for a key that the user has neither approved nor rejected.
  */
 const needsKeyHelper = async ({ granted, ownEnvironment: own }: ClaudeTerminal): Promise<boolean> => {
   const key = granted[KEY]
@@ -109,13 +109,13 @@ const needsKeyHelper = async ({ granted, ownEnvironment: own }: ClaudeTerminal):
   }
 }
 
-/** The user's, with an entry per project. */
+/** The user's file, which has an entry per project. */
 const CONFIGURATION = { followLink: true, maxBytes: 50_000_000 }
 
-/** What it keeps of a key. */
+/** Claude Code stores only the end of a key. */
 const KEY_END = 20
 
-/** It refuses to start with the ID of a session that exists, and to resume one that doesn't. */
+/** Claude Code refuses to start a session whose ID exists, and to resume one that doesn't exist. */
 const hasSession = async (id: string, own: ClaudeTerminal['ownEnvironment']): Promise<boolean> => {
   const home = own['CLAUDE_CONFIG_DIR'] ?? (own['HOME'] === undefined ? undefined : join(own['HOME'], '.claude'))
   if (home === undefined) return false

@@ -6,13 +6,13 @@ import type { InstalledProgram } from '../installed.ts'
 import { createLines } from '../lines.ts'
 import { isSessionId } from '../resumable.ts'
 
-/** What Codex itself says about a start in this directory, before its terminal would ask. */
+/** What Codex would ask about when its terminal starts in this directory. */
 export type CodexState = {
   readonly version: string | undefined
   readonly needsLogin: boolean
-  /** Hooks that its user hasn't approved as they are now. */
+  /** Hooks that the user hasn't approved in their current form. */
   readonly unreviewedHooks: readonly CodexHook[]
-  /** Of this directory, the latest first. */
+  /** The threads of this directory, newest first. */
   readonly threads: readonly CodexThread[]
 }
 
@@ -22,15 +22,15 @@ export type CodexThread = { readonly id: string; readonly createdAt: number; rea
 
 export type CodexQuestion = {
   readonly directory: string
-  /** `-c` settings of the start. */
+  /** `-c` settings. */
   readonly settings: readonly string[]
 }
 
 const TIMEOUT_MS = 15_000
 
 /**
- * Asks the app server, the machine interface of the program that the terminal is a client of: 0.2 s. Undefined if it
- * can't be asked, as before it could say who is logged in.
+ * Asks `codex app-server`, the machine interface behind the terminal, which takes 0.2 s. Undefined if it doesn't answer, as
+ * in versions that can't say who is logged in.
  */
 export const askCodex = async (
   { command, own, granted, clock }: InstalledProgram,
@@ -65,7 +65,7 @@ export const askCodex = async (
   }
 }
 
-/** Their places are their IDs. */
+/** The index of a method is the ID of its request. */
 const names = ['initialize', 'account/read', 'hooks/list', 'thread/list'] as const
 
 const requestsFor = (directory: string): readonly object[] => {
@@ -85,7 +85,7 @@ const ask = (stdin: Writable, stdout: Readable, requests: readonly object[], ans
     const id = numberOf(message['id'])
     if (id === undefined) return
     answers.set(id, message)
-    // It ends with its input.
+    // The server exits at the end of its input.
     if (answers.size === names.length) stdin.end()
   })
   stdout.setEncoding('utf8')

@@ -49,7 +49,7 @@ export const sandboxSettings = ({
     ...(sandbox === 'workspace-write' && writable.length > 0
       ? [`sandbox_workspace_write.writable_roots=[${writable.map(quoted).join(', ')}]`]
       : []),
-    // A login shell reads /etc/profile, which on many systems takes the session's `coppice` off the PATH.
+    // A login shell reads /etc/profile, which on many systems resets PATH and so removes the session's `coppice`.
     ...(outside === undefined ? [] : ['allow_login_shell=false']),
   ]
 }
@@ -71,7 +71,7 @@ const distrust = (directory: string): string[] => [
   'skills.include_instructions=false',
 ]
 
-/** For this start only. In a table, since `-c` splits keys at every dot of a path. */
+/** As an inline table, because `-c` would split a key at the dots of a path. */
 export const directorySetting = (directory: string, trust: 'trusted' | 'untrusted'): string =>
   `projects={${quoted(directory)}={trust_level="${trust}"}}`
 

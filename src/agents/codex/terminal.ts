@@ -14,12 +14,12 @@ export type CodexTerminal = {
   readonly config: readonly string[]
 }
 
-/** Since then it may run in a server that all its terminals share, and which outlives them. */
+/** The first version whose terminals can run in a shared server that outlives them. */
 const FIRST_WITH_DAEMON = '0.156.0'
 
 /**
- * Codex in a terminal: it starts without a question, and asks none. Undefined if nobody is logged in, which only
- * `codex exec` doesn't ask about, or if Codex can't be asked. Nothing is written into the user's own configuration.
+ * Starts Codex in a terminal without any questions. Undefined if nobody is logged in (only `codex exec` doesn't ask about
+ * that) or if `askCodex` gets no answer. Writes nothing into the user's configuration.
  */
 export const codexInTerminal = async (
   request: InteractiveRequest,
@@ -28,12 +28,12 @@ export const codexInTerminal = async (
   const { directory, prompt, outside } = request
   const settings = [
     ...sandboxSettings({ sandbox, gitPaths: await findGitPaths(directory), outside }),
-    // It asks about every directory that it hasn't seen, and each worktree is new.
+    // Codex asks whether to trust each new directory, and every worktree is new.
     directorySetting(directory, 'trusted'),
     'check_for_update_on_startup=false',
-    // A choice that would take the next message's Enter.
+    // A dialog that would take the Enter of the next message as its answer.
     'notice.hide_rate_limit_model_nudge=true',
-    // What has scrolled away stays readable: for `peek`, and for whoever attaches.
+    // Lines that have scrolled away can still be read, by `peek` and by an attached person.
     'tui.alternate_screen="never"',
     ...config,
   ]
@@ -57,8 +57,8 @@ export const codexInTerminal = async (
 }
 
 /**
- * It asks about hooks that are new or have changed. They stay off, as with `codex exec`; to be asked about, one must have
- * a hash that isn't known.
+ * Codex asks about hooks that are new or have changed. They are turned off, as in `codex exec`. Their hash is recorded as
+ * known, because Codex asks about any hook with an unknown hash.
  */
 const hooksOff = (hooks: readonly CodexHook[]): readonly string[] => {
   if (hooks.length === 0) return []
@@ -66,7 +66,7 @@ const hooksOff = (hooks: readonly CodexHook[]): readonly string[] => {
   return [`hooks.state={${states.join(', ')}}`]
 }
 
-/** A person may have used Codex in the worktree, too: the agent's begins with words like these, and since it exists. */
+/** The agent's own thread, not a person's: it is no older than the agent and begins like the agent's first prompt. */
 const ownThread = (
   { prompt, since }: Pick<InteractiveRequest, 'prompt' | 'since'>,
   threads: readonly CodexThread[],

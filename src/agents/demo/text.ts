@@ -55,7 +55,7 @@ export type DemoDone = DemoNote & {
   readonly branch: string
   readonly commit: string
   readonly rerun: boolean
-  /** Nobody talks to it here: it works an item of the fleet off. */
+  /** In the fleet nobody is talking to it; it works on an item. */
   readonly inFleet: boolean
 }
 

@@ -2,7 +2,7 @@ import { AppError } from '../../domain/errors.ts'
 import { mayHaveSession } from '../../domain/fleet/agent.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
-import { unknownAgent } from '../../fleet/speak.ts'
+import { unknownAgent } from '../../fleet/peek-and-nudge.ts'
 import { command } from '../../commands/command.ts'
 import { runInForeground } from '../../process/attach.ts'
 import type { CliCall } from '../cli-call.ts'
@@ -31,7 +31,7 @@ const run = async (call: CliCall): Promise<Attached> => {
       remedy: remedy`use ${coppice(`peek ${shellWord(name)}`)} instead`,
     })
   }
-  // Without TMUX: inside of tmux, another one refuses to start.
+  // Without TMUX, because tmux refuses to start inside tmux.
   return { agent: name, exitCode: await runInForeground(attachCommand.command, attachCommand.env) }
 }
 

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { toAppError } from '../../domain/errors.ts'
-import { isDeletedClone } from '../../isolation/codebases/add-clone.ts'
+import { isDeletedClone } from '../../isolation/codebases/clone-repository.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { isGivenUp } from '../../isolation/trash/trash.ts'
 import { leaveLiveWorktree } from '../../isolation/codebases/live-worktree.ts'

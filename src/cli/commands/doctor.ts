@@ -1,7 +1,7 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
 import { counted } from '../../domain/text/words.ts'
-import { recoverClones } from '../../isolation/codebases/add-clone.ts'
+import { recoverRepositoryClones } from '../../isolation/codebases/clone-repository.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { movedNotice } from '../../isolation/moved.ts'
 import { reconcile } from '../../isolation/reconcile.ts'
@@ -54,7 +54,7 @@ type Repaired = { readonly fixed: readonly string[]; readonly failed: readonly F
 const repair = async (context: IsolationContext, codebases: readonly Codebase[]): Promise<Repaired> => {
   const fixed: string[] = []
   const failed: Finding[] = []
-  const clones = await recoverClones(context)
+  const clones = await recoverRepositoryClones(context)
   if (clones.settled > 0) fixed.push(`cleared ${counted(clones.settled, 'interrupted clone')}`)
   for (const codebase of codebases) {
     const { name } = codebase

@@ -22,7 +22,7 @@ export const leaveCommand = command<string>({
   toJson: (outcome) => ({ outcome }),
 })
 
-/** The program in the session of an agent that has no terminal of its own. */
+/** Runs in the session of an agent whose program has no terminal interface. */
 export const agentSessionCommand = command<undefined, CliCall>({
   run: async (call) => {
     const { context, ...workplace } = await call.open()
@@ -43,7 +43,7 @@ export const agentSessionCommand = command<undefined, CliCall>({
   toJson: () => ({}),
 })
 
-/** As it goes to the terminal: text as it streams, everything else on lines of its own. */
+/** Text streams as it arrives; everything else gets its own lines. */
 const eventText = (event: SessionEvent, view: View): string => {
   switch (event.kind) {
     case 'prompt':
@@ -76,8 +76,8 @@ const questionText = ({ question }: Extract<SessionEvent, { kind: 'question' }>)
 }
 
 const endedText = ({ result }: Extract<SessionEvent, { kind: 'ended' }>): string => {
-  if (result.outcome === 'limit') return 'The limit of worktrees is reached.\n'
-  if (result.outcome === 'over-budget') return 'The budget is spent.\n'
+  if (result.outcome === 'limit') return 'The worktree limit is reached.\n'
+  if (result.outcome === 'over-budget') return 'The budget is used up.\n'
   return [
     ...(result.problem === undefined ? [] : [result.problem]),
     ...(result.tripped.length === 0 ? [] : [`In the shared checkout: ${result.tripped.map(changeText).join(', ')}`]),
@@ -105,7 +105,7 @@ const doneText = (done: Done, view: View): string => {
     case 'busy':
     case 'intended':
     case 'waited-for':
-      return 'It is being finished already.\n'
+      return 'The item is already being finished.\n'
     case 'not-started':
       return `${refusalLines("Can't finish", [explainDone(done.why, view)], view)}\n`
     case 'refused':

@@ -1,9 +1,9 @@
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import { counted } from '../../domain/text/words.ts'
 import { type DownReport, fleetDown as bringDown } from '../../fleet/down.ts'
-import { keepPools, type PoolsKept } from '../../fleet/keep-pools.ts'
+import { reconcilePools, type PoolsReport } from '../../fleet/reconcile-pools.ts'
 import { type FleetProblem, fleetUp as bringUp, type UpReport } from '../../fleet/up.ts'
-import { unknownAgent } from '../../fleet/speak.ts'
+import { unknownAgent } from '../../fleet/peek-and-nudge.ts'
 import type { FleetContext } from '../../fleet/context.ts'
 import { type Call, command, isSet, textOf } from '../../commands/command.ts'
 import { usage } from '../../commands/grammar/usage.ts'
@@ -14,13 +14,13 @@ import { describeReasons, reasonJson } from '../../commands/views/reasons.ts'
 import { lastCommand, printable, tilde, type View } from '../../commands/views/view.ts'
 
 type Named = { readonly codebases: ReadonlyMap<string, string> }
-type Up = UpReport & Named & { readonly pools: PoolsKept }
+type Up = UpReport & Named & { readonly pools: PoolsReport }
 type Down = DownReport & Named
 
 const namesOf = async ({ isolation: { store, host } }: FleetContext): Promise<ReadonlyMap<string, string>> =>
   new Map((await store.codebases.list(host)).map(({ id, name }) => [id, name]))
 
-/** Throws for one that doesn't exist. */
+/** Throws for an unknown name. */
 const assertKnown = async ({ isolation: { store, host } }: FleetContext, names: readonly string[]): Promise<void> => {
   for (const name of names) if ((await store.fleetAgents.byName(host, name)) === undefined) throw unknownAgent(name)
 }
@@ -30,7 +30,11 @@ const up = async (call: Call): Promise<Up> => {
   await assertKnown(fleet, call.words)
   const report = await bringUp(fleet, { by: changerOf(call, fleet), only: call.words })
   const none = { started: [], draining: [], gone: [], problems: [] }
-  return { ...report, pools: call.words.length === 0 ? await keepPools(fleet) : none, codebases: await namesOf(fleet) }
+  return {
+    ...report,
+    pools: call.words.length === 0 ? await reconcilePools(fleet) : none,
+    codebases: await namesOf(fleet),
+  }
 }
 
 const down = async (call: Call): Promise<Down> => {
@@ -64,10 +68,10 @@ const upText = (result: Up, view: View): string => {
     `${view.paint('green', 'The fleet is up')}: ${counted(live, 'agent')}.`,
     ...listing('rebuilt from their worktrees', rebuilt.agents),
     ...listing('started', [...nameList(started), ...pools.started]),
-    ...listing('running already', nameList(running)),
-    ...listing('without an item, removed', nameList(released)),
-    ...listing('without an item, kept for what is in their worktrees', nameList(kept)),
-    ...listing('ended sessions of no agent', ended),
+    ...listing('already running', nameList(running)),
+    ...listing('removed because they had no item', nameList(released)),
+    ...listing("kept without an item because removing their worktrees isn't safe", nameList(kept)),
+    ...listing('ended stray sessions', ended),
     ...problemLines(problems, view),
     ...pools.problems.map(({ pool, why }) => `  ${view.paint('red', 'problem')} ${printable(`pool ${pool}: ${why}`)}`),
   ].join('\n')
@@ -79,8 +83,8 @@ const downText = ({ stopped, removed, kept, problems }: Down, view: View): strin
     nothing
       ? 'No agents were running.'
       : `${view.paint('green', 'Stopped')} ${counted(stopped.length + removed.length, 'agent')}.`,
-    ...listing('stopped, with worktree and item', nameList(stopped)),
-    ...listing('gone, with their worktrees', nameList(removed)),
+    ...listing('stopped, worktree and item kept', nameList(stopped)),
+    ...listing('removed with their worktrees', nameList(removed)),
     ...kept.map(
       ({ agent, environment, reasons }) =>
         `  kept ${agent.name} (${tilde(environment.path, view)}): ${printable(describeReasons(reasons))}`,

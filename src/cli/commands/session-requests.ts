@@ -6,7 +6,7 @@ import { faultMessage, faultOf } from '../../commands/views/failure.ts'
 import { asProgram, plain, type View } from '../../commands/views/view.ts'
 import { AppError } from '../../domain/errors.ts'
 import { callerIn } from '../../fleet/caller.ts'
-import { agentDirectory } from '../../fleet/sessions/places.ts'
+import { agentDirectory } from '../../fleet/sessions/paths.ts'
 import {
   askSession,
   giveAnswer,
@@ -17,7 +17,7 @@ import {
 } from '../../fleet/sessions/requests.ts'
 import type { CliCall } from '../cli-call.ts'
 
-/** Commands of an agent about itself. In a sandbox that keeps them from their work, the session does it. */
+/** Commands that an agent runs about itself. Inside a sandbox that blocks them, the session runs them instead. */
 const throughSession = (
   inner: LoadedCommand,
   requestOf: (values: Values) => SessionRequest,
@@ -41,13 +41,13 @@ export const ownDone = throughSession(done, (values) => {
   return { command: 'done', ...(mode !== undefined && { mode }), ...(isSet(values, 'close') && { close: true }) }
 })
 
-/** Run by the shell around an agent's program, outside of the program's sandbox. */
+/** Run by the shell around an agent's program, outside the program's sandbox. */
 export const answerCommand = command<undefined, CliCall>({
   run: async (call) => {
     const [id = ''] = call.words
     const { context } = await call.open()
     const { agent } = callerIn(call.env)
-    if (agent === undefined) throw new AppError('usage', "this isn't the session of an agent")
+    if (agent === undefined) throw new AppError('usage', "not inside an agent's session")
     const directory = agentDirectory(context.home, agent)
     const answer = await answerFor(call, takeRequest(directory, id), {
       ...asProgram,

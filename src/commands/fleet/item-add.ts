@@ -1,13 +1,13 @@
 import { defaultPriority } from '../../domain/fleet/item.ts'
 import { addItem } from '../../fleet/items/add.ts'
-import { type ItemSeen, seenItems } from '../../fleet/items/seen.ts'
+import { type ItemDetails, itemDetails } from '../../fleet/items/details.ts'
 import { type Call, command, textOf } from '../command.ts'
 import { resolveTarget } from '../target.ts'
 import { itemJson } from '../views/items.ts'
 import { block, printable, type View } from '../views/view.ts'
 import { afterOf, changerOf, priorityOf } from './scope.ts'
 
-const run = async (call: Call): Promise<ItemSeen> => {
+const run = async (call: Call): Promise<ItemDetails> => {
   const priority = priorityOf(call) ?? defaultPriority
   const after = afterOf(call)
   const { codebase, context: isolation } = await resolveTarget(call)
@@ -23,15 +23,15 @@ const run = async (call: Call): Promise<ItemSeen> => {
       conversation: call.chat?.conversation.id,
     },
   )
-  const [seen] = await seenItems({ isolation }, [item])
+  const [seen] = await itemDetails({ isolation }, [item])
   return seen ?? { item, codebase: codebase.name, ready: false, agent: undefined, environment: undefined }
 }
 
-const toText = ({ item: { id: itemId, title, after }, ready }: ItemSeen, view: View): string => {
+const toText = ({ item: { id: itemId, title, after }, ready }: ItemDetails, view: View): string => {
   const added = `${view.paint('green', 'Added')} item ${view.paint('bold', String(itemId))}: ${printable(title)}`
   if (!ready) return `${added}\n  it can start after ${after.map((one) => `item ${one}`).join(', ')}`
   const next = block(view.commandText(`sling ${itemId}`), view)
   return `${added}\n${view.chat === true ? next : `  ${next}`}`
 }
 
-export const itemAdd = command<ItemSeen>({ run, toText, toJson: itemJson })
+export const itemAdd = command<ItemDetails>({ run, toText, toJson: itemJson })

@@ -1,7 +1,7 @@
 import type { Item } from '../../domain/fleet/item.ts'
 import { editItem } from '../../fleet/items/add.ts'
 import { type Closed, closeItem, parkByHand, reopenItem } from '../../fleet/items/close.ts'
-import { type ItemSeen, seenItems } from '../../fleet/items/seen.ts'
+import { type ItemDetails, itemDetails } from '../../fleet/items/details.ts'
 import { type Call, command, listOf, textOf } from '../command.ts'
 import { usage } from '../grammar/usage.ts'
 import { itemJson } from '../views/items.ts'
@@ -9,18 +9,18 @@ import { describeReasons, reasonJson } from '../views/reasons.ts'
 import { code, printable, type View } from '../views/view.ts'
 import { afterOf, changerOf, itemOf, priorityOf } from './scope.ts'
 
-const seenOf = async (call: Call, item: Item): Promise<ItemSeen> => {
+const detailsOf = async (call: Call, item: Item): Promise<ItemDetails> => {
   const { context: isolation } = await call.open()
-  const [seen] = await seenItems({ isolation }, [item])
+  const [seen] = await itemDetails({ isolation }, [item])
   return seen ?? { item, codebase: '', ready: false, agent: undefined, environment: undefined }
 }
 
 const said =
   (done: string) =>
-  ({ item }: ItemSeen, view: View): string =>
+  ({ item }: ItemDetails, view: View): string =>
     `${view.paint('green', done)} item ${item.id}: ${printable(item.title)}`
 
-const edit = async (call: Call): Promise<ItemSeen> => {
+const edit = async (call: Call): Promise<ItemDetails> => {
   const { values } = call
   const change = {
     title: textOf(values, 'title'),
@@ -34,38 +34,41 @@ const edit = async (call: Call): Promise<ItemSeen> => {
   const workplace = await call.open()
   const { id } = await itemOf(call, workplace)
   const isolation = workplace.context
-  return seenOf(call, await editItem({ isolation }, id, change, changerOf(call, { isolation })))
+  return detailsOf(call, await editItem({ isolation }, id, change, changerOf(call, { isolation })))
 }
 
-export const itemEdit = command<ItemSeen>({ run: edit, toText: said('Changed'), toJson: itemJson })
+export const itemEdit = command<ItemDetails>({ run: edit, toText: said('Changed'), toJson: itemJson })
 
-const park = async (call: Call): Promise<ItemSeen> => {
+const park = async (call: Call): Promise<ItemDetails> => {
   const workplace = await call.open()
   const { id } = await itemOf(call, workplace)
   const fleet = await workplace.fleet()
   const note = call.words.slice(1).join(' ').trim()
-  return seenOf(call, await parkByHand(fleet, id, { note: note === '' ? undefined : note, by: changerOf(call, fleet) }))
+  return detailsOf(
+    call,
+    await parkByHand(fleet, id, { note: note === '' ? undefined : note, by: changerOf(call, fleet) }),
+  )
 }
 
-export const itemPark = command<ItemSeen>({ run: park, toText: said('Parked'), toJson: itemJson })
+export const itemPark = command<ItemDetails>({ run: park, toText: said('Parked'), toJson: itemJson })
 
-const reopen = async (call: Call): Promise<ItemSeen> => {
+const reopen = async (call: Call): Promise<ItemDetails> => {
   const workplace = await call.open()
   const { id } = await itemOf(call, workplace)
   const fleet = await workplace.fleet()
-  return seenOf(call, await reopenItem(fleet, id, changerOf(call, fleet)))
+  return detailsOf(call, await reopenItem(fleet, id, changerOf(call, fleet)))
 }
 
-export const itemReopen = command<ItemSeen>({ run: reopen, toText: said('Reopened'), toJson: itemJson })
+export const itemReopen = command<ItemDetails>({ run: reopen, toText: said('Reopened'), toJson: itemJson })
 
-type ClosedItem = Closed & { readonly seen: ItemSeen }
+type ClosedItem = Closed & { readonly seen: ItemDetails }
 
 const close = async (call: Call): Promise<ClosedItem> => {
   const workplace = await call.open()
   const { id } = await itemOf(call, workplace)
   const fleet = await workplace.fleet()
   const closed = await closeItem(fleet, id, changerOf(call, fleet))
-  return { ...closed, seen: await seenOf(call, closed.item) }
+  return { ...closed, seen: await detailsOf(call, closed.item) }
 }
 
 const closedText = ({ seen, worktree }: ClosedItem, view: View): string => {

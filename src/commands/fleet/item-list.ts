@@ -1,12 +1,12 @@
 import { isSettled, type ItemState, itemStates } from '../../domain/fleet/item.ts'
-import { type ItemSeen, seenItems } from '../../fleet/items/seen.ts'
+import { type ItemDetails, itemDetails } from '../../fleet/items/details.ts'
 import { type Call, command, isSet, textOf } from '../command.ts'
 import { usage } from '../grammar/usage.ts'
 import { itemJson, stateCell } from '../views/items.ts'
 import { type Cell, fittedTable, lastCommand, type View } from '../views/view.ts'
 import { scopeOf } from './scope.ts'
 
-type Listed = { readonly items: readonly ItemSeen[]; readonly hidden: number }
+type Listed = { readonly items: readonly ItemDetails[]; readonly hidden: number }
 
 const list = async (call: Call): Promise<Listed> => {
   const state = stateOf(call)
@@ -18,7 +18,7 @@ const list = async (call: Call): Promise<Listed> => {
     ...(state !== undefined && { states: [state] }),
   })
   const shown = isSet(call.values, 'all') || state !== undefined ? found : found.filter((one) => !isSettled(one.state))
-  return { items: await seenItems({ isolation }, shown), hidden: found.length - shown.length }
+  return { items: await itemDetails({ isolation }, shown), hidden: found.length - shown.length }
 }
 
 const ready = async (call: Call): Promise<Listed> => {
@@ -26,7 +26,7 @@ const ready = async (call: Call): Promise<Listed> => {
   const codebase = await scopeOf(call, workplace)
   const { context: isolation } = workplace
   const found = await isolation.store.items.ready(codebase === undefined ? {} : { codebaseIds: [codebase.id] })
-  return { items: await seenItems({ isolation }, found), hidden: 0 }
+  return { items: await itemDetails({ isolation }, found), hidden: 0 }
 }
 
 const stateOf = ({ values }: Call): ItemState | undefined => {
@@ -57,7 +57,7 @@ const toText =
     return more === '' ? text : `${text}\n${more}`
   }
 
-const row = ({ item, codebase, ready: isReady, agent, environment }: ItemSeen, named: boolean): readonly Cell[] => [
+const row = ({ item, codebase, ready: isReady, agent, environment }: ItemDetails, named: boolean): readonly Cell[] => [
   { text: String(item.id), style: 'bold' },
   { text: String(item.priority) },
   item.state === 'open' && !isReady ? { text: `after ${item.after.join(', ')}`, style: 'dim' } : stateCell(item),

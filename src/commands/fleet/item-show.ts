@@ -1,13 +1,13 @@
 import type { FormulaRun } from '../../domain/fleet/formula.ts'
 import { type ItemHistoryEntry, sourceLabel } from '../../domain/fleet/item.ts'
-import { type ItemSeen, seenItems } from '../../fleet/items/seen.ts'
+import { type ItemDetails, itemDetails } from '../../fleet/items/details.ts'
 import { type Call, command } from '../command.ts'
 import { describeChange, describeParkReason, historyJson, itemJson, stateWord } from '../views/items.ts'
 import { ago, facts, printable, tilde, type View } from '../views/view.ts'
 import { itemOf } from './scope.ts'
 
 type Shown = {
-  readonly seen: ItemSeen
+  readonly seen: ItemDetails
   readonly history: readonly ItemHistoryEntry[]
   /** What its last agent has finished it with. */
   readonly result: Pick<FormulaRun, 'branch' | 'sha'> | undefined
@@ -17,7 +17,7 @@ const run = async (call: Call): Promise<Shown> => {
   const workplace = await call.open()
   const item = await itemOf(call, workplace)
   const { context: isolation } = workplace
-  const [seen] = await seenItems({ isolation }, [item])
+  const [seen] = await itemDetails({ isolation }, [item])
   const history = await isolation.store.items.history(item.id)
   const finished = await isolation.store.formulaRuns.latestOfItem(item.id)
   return {

@@ -28,7 +28,7 @@ const toText = (result: Result, view: View): string => {
   const { imported, pulled, pushed, left, refused, dryRun } = result
   const added = imported.added.length + imported.updated.length + imported.kept.length
   const nothing = added + pulled.length + pushed.length + left.length + refused.length === 0
-  if (nothing) return 'Items and beads agree.'
+  if (nothing) return 'Items and beads are in sync.'
   return [
     ...(added === 0 ? [] : [importedText(imported, { from: 'beads', dryRun }, view)]),
     ...notesText(

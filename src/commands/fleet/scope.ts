@@ -5,7 +5,7 @@ import type { Codebase } from '../../domain/environment.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
 import type { FleetContext } from '../../fleet/context.ts'
-import { unknownAgent } from '../../fleet/speak.ts'
+import { unknownAgent } from '../../fleet/peek-and-nudge.ts'
 import { itemNumbered } from '../../fleet/items/add.ts'
 import { type Call, listOf, textOf, type Workplace } from '../command.ts'
 import { usage } from '../grammar/usage.ts'
@@ -51,7 +51,7 @@ const isVisible = async (
   chat === undefined || chat.reach === 'server' || (await boundCodebase(workplace, chat))?.id === codebaseId
 
 /** `7`, `#7` or `item-7`. */
-export const itemNumber = (word: string | undefined): number => {
+const itemNumber = (word: string | undefined): number => {
   const digits = /^(?:#|item-)?(\d{1,9})$/.exec(word ?? '')?.[1]
   if (digits !== undefined) return Number(digits)
   throw usage(`${JSON.stringify(word ?? '')} isn't an item number`, 'usage: a number such as 7')

@@ -1,5 +1,5 @@
 import { shellWord } from '../../domain/text/shell-word.ts'
-import type { Slung } from '../../fleet/sling/slung.ts'
+import type { SlingOutcome } from '../../fleet/sling/outcome.ts'
 import { sling as slingItem } from '../../fleet/sling/sling.ts'
 import { type Call, command, textOf } from '../command.ts'
 import { usage } from '../grammar/usage.ts'
@@ -10,7 +10,7 @@ import { limitJson, limitText } from '../views/limit.ts'
 import { block, code, printable, tilde, type View } from '../views/view.ts'
 import { changerOf, itemOf } from './scope.ts'
 
-type Result = Slung & {
+type Result = SlingOutcome & {
   readonly item: { readonly id: number }
   readonly staleDays: number
   readonly canAttach: boolean

@@ -1,6 +1,6 @@
 /*
- * Commands of the fleet: items, agents, and what they are told. In: calls, as of any other command. Out: typed results;
- * the words are in `../views/`. Those that need a terminal are in `cli/fleet-table.ts`.
+ * The fleet's commands for chat and command line. In: a call, as for any command. Out: a typed result; the wording is in
+ * `../views/`. Commands that need a terminal are in `cli/fleet-table.ts`.
  */
 import type { CommandRow, OptionRow } from '../command.ts'
 
@@ -137,7 +137,7 @@ export const fleetCommands: readonly CommandRow[] = [
     usage: '[--dry-run]',
     summary: 'mirror states between items and beads, both ways',
     details:
-      'Imports new issues, closes, parks and reopens items as beads has them, and tells beads which items are worked on, parked or done. Needs the program `bd` and a repository with .beads.',
+      'Imports new issues; closes, parks and reopens items to match beads; and marks issues in beads as in progress, blocked or closed to match the items. Needs the program `bd` and a repository with .beads.',
     options: { 'dry-run': dryRun },
     words: [0, 0],
     examples: ['coppice item sync beads', 'coppice item sync beads --dry-run'],
@@ -148,7 +148,7 @@ export const fleetCommands: readonly CommandRow[] = [
     name: 'sling',
     usage: '<item> [--pool <name> | --crew <name>]',
     summary: 'give an item to an agent, which starts at once',
-    details: 'A stopped agent continues with its item in its own worktree; so does one whose item is parked.',
+    details: 'If the item is parked, or its agent has stopped, the same agent continues in the same worktree.',
     options: {
       pool: { type: 'string', value: 'name', summary: 'pool of the worker (default: the first for its repository)' },
       crew: { type: 'string', value: 'name', summary: 'give it to this crew member' },
@@ -177,7 +177,7 @@ export const fleetCommands: readonly CommandRow[] = [
     words: [1, 1],
     examples: ['coppice peek alder'],
     chat: { atOnce: true },
-    load: async () => (await import('./speak.ts')).peek,
+    load: async () => (await import('./peek-and-nudge.ts')).peek,
   },
   {
     name: 'nudge',
@@ -187,6 +187,6 @@ export const fleetCommands: readonly CommandRow[] = [
     words: [2, 1000],
     examples: ['coppice nudge alder "use the new API"'],
     chat: { atOnce: true },
-    load: async () => (await import('./speak.ts')).nudge,
+    load: async () => (await import('./peek-and-nudge.ts')).nudge,
   },
 ]

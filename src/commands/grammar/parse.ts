@@ -85,7 +85,7 @@ const withoutRow = <Row extends CommandWords>(
   throw unknownCommand(grammar, first, nearest(first, firsts) ?? meant, undefined)
 }
 
-/** The longest that these words begin with: `item import` before `item`. */
+/** The longest command name that these words begin with: `item import` before `item`. */
 const groupOf = (names: readonly string[], words: readonly string[]): string | undefined =>
   words
     .map((_, i) => words.slice(0, i + 1).join(' '))

@@ -114,7 +114,7 @@ export const notPublishedTexts = (
       }
     case 'not-there':
       return {
-        what: `The remote took the push of ${code(why.branch, view)}, but ${why.found === undefined ? 'has no such branch' : `has ${why.found.slice(0, 7)} there`}`,
+        what: `The remote accepted the push of ${code(why.branch, view)}, but ${why.found === undefined ? 'has no such branch' : `has ${why.found.slice(0, 7)} there`}`,
         todo: 'Check what else changes that branch on the remote, and try again.',
       }
     case 'unreachable':

@@ -1,10 +1,10 @@
 import type { FleetAgent, FleetAgentState } from '../../domain/fleet/agent.ts'
-import type { AgentSeen, NeedsYou } from '../../fleet/status.ts'
+import type { AgentDetails, NeedsYou } from '../../fleet/status.ts'
 import { describeParkReason, placeJson } from './items.ts'
 import { ago, type Cell, type Style } from './view.ts'
 
 /** As documented for programs: times are milliseconds since 1970. */
-export const agentJson = ({ agent, codebase, environment }: Omit<AgentSeen, 'item'>) => ({
+export const agentJson = ({ agent, codebase, environment }: Omit<AgentDetails, 'item'>) => ({
   name: agent.name,
   kind: agent.kind,
   pool: agent.pool ?? null,
@@ -37,7 +37,7 @@ const styles: Readonly<Record<FleetAgentState, Style>> = {
 }
 
 export const agentCells = (
-  { agent, item, environment, codebase }: AgentSeen,
+  { agent, item, environment, codebase }: AgentDetails,
   { now, named }: { readonly now: number; readonly named: boolean },
 ): readonly Cell[] => [
   { text: agent.name, style: 'bold' },

@@ -8,7 +8,7 @@ import { describeRemedy, remedySentence } from './remedy.ts'
 import { describeUncommitted } from './uncommitted.ts'
 import { asProgram, type View } from './view.ts'
 
-/** What is in the way, as a clause without a full stop, and the ways out. */
+/** `what` prevents it, as a clause without a full stop; `todo` lists remedies. */
 type Explained = { readonly what: string; readonly todo: readonly Remedy[] }
 
 export const explainSling = (why: SlingRefusal, item: number): Explained => {
@@ -20,7 +20,7 @@ export const explainSling = (why: SlingRefusal, item: number): Explained => {
     case 'hooked':
       return {
         what: `${why.agent} is working on item ${item}`,
-        todo: [remedy`see what it does: ${coppice(`peek ${shellWord(why.agent)}`)}`],
+        todo: [remedy`see what it is doing: ${coppice(`peek ${shellWord(why.agent)}`)}`],
       }
     case 'waits':
       return {
@@ -72,12 +72,12 @@ export const explainDone = (why: DoneRefusal, view: View): Explained => {
   switch (why.kind) {
     case 'no-agent':
       return {
-        what: "this isn't the session of an agent",
-        todo: [remedy`it is for agents; to finish an item yourself: ${coppice('item close <id>')}`],
+        what: "not inside an agent's session",
+        todo: [remedy`only agents run this; to finish an item yourself: ${coppice('item close <id>')}`],
       }
     case 'other-life':
       return {
-        what: `this isn't ${why.agent}'s present session`,
+        what: `this isn't ${why.agent}'s current session`,
         todo: ['exit: the item continues in another session'],
       }
     case 'no-item':
@@ -87,7 +87,7 @@ export const explainDone = (why: DoneRefusal, view: View): Explained => {
         what: `item ${why.itemId} is ${why.state.replace('_', ' ')}`,
         todo:
           why.state === 'parked'
-            ? [remedy`a person has to decide first: ${coppice(`sling ${why.itemId}`)} continues it`]
+            ? [remedy`wait until a person decides and runs ${coppice(`sling ${why.itemId}`)}`]
             : [],
       }
     case 'worktree':
@@ -105,7 +105,7 @@ export const explainDone = (why: DoneRefusal, view: View): Explained => {
       return {
         what: `${why.path} is on ${why.head === undefined ? 'no branch' : `the branch ${why.head}`} instead of ${why.branch}`,
         todo: [
-          remedy`go back, with your commits: ${shell(`git -C ${shellWord(why.path)} switch ${shellWord(why.branch)} && git -C ${shellWord(why.path)} merge ${shellWord(why.head ?? 'HEAD@{1}')}`)}`,
+          remedy`switch back and take your commits along: ${shell(`git -C ${shellWord(why.path)} switch ${shellWord(why.branch)} && git -C ${shellWord(why.path)} merge ${shellWord(why.head ?? 'HEAD@{1}')}`)}`,
         ],
       }
     case 'no-commits':
@@ -140,13 +140,13 @@ export const explainDone = (why: DoneRefusal, view: View): Explained => {
       }
     case 'not-approved':
       return {
-        what: `nobody has approved the commands of ${why.codebase}'s formulas as they are now: ${why.commands.map((one) => `\`${one}\``).join(', ')}`,
-        todo: [remedy`a person has to run ${coppice(`codebase trust ${shellWord(why.codebase)}`)}`],
+        what: `the commands in ${why.codebase}'s formulas aren't approved: ${why.commands.map((one) => `\`${one}\``).join(', ')}`,
+        todo: [remedy`ask a person to run ${coppice(`codebase trust ${shellWord(why.codebase)}`)}`],
       }
   }
 }
 
-/** `Can't … : reason.` and what to do, a line each. */
+/** `Can't …: reasons.`, then one line per remedy. */
 export const refusalLines = (headline: string, explained: readonly Explained[], view: View): string =>
   [
     `${headline}: ${explained.map(({ what }) => what).join('; ')}.`,

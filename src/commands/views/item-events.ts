@@ -2,7 +2,7 @@ import type { ItemEvent, SentBackReason } from '../../domain/fleet/event.ts'
 import { isParkedElsewhere, type Item } from '../../domain/fleet/item.ts'
 import { describeParkReason } from './items.ts'
 
-/** `item 7 (Fix login)` */
+/** `Item 7 (Fix login)` */
 const named = ({ id, title }: Item): string => `Item ${id} (${title})`
 
 /** For the threads that follow an item. */
@@ -10,9 +10,9 @@ export const describeItemEvent = (event: ItemEvent): string => {
   const item = named(event.item)
   switch (event.kind) {
     case 'started':
-      return `${item}: ${event.agent} has started to work on it.`
+      return `${item}: ${event.agent} started working on it.`
     case 'restarted':
-      return `${item}: ${event.agent} continues with it.`
+      return `${item}: ${event.agent} is working on it again.`
     case 'parked':
       return isParkedElsewhere({ parked: event.reason })
         ? `${item} is parked: ${describeParkReason(event.reason)}.`
@@ -24,7 +24,7 @@ export const describeItemEvent = (event: ItemEvent): string => {
     case 'queued':
       return `${item} is waiting to land (landing ${event.landing}).`
     case 'sent-back':
-      return `${item} couldn't land yet: ${describeSentBack(event.why)}. ${event.agent} works on it again.`
+      return `${item} couldn't land yet: ${describeSentBack(event.why)}. ${event.agent} is working on it again.`
     case 'landed':
       return `${item} has landed.`
     case 'closed':

@@ -1,10 +1,10 @@
 import { type Item, type ItemField, type ItemSource, sourceLabel } from '../../domain/fleet/item.ts'
-import { counted, sentence } from '../../domain/text/words.ts'
+import { sentence } from '../../domain/text/words.ts'
 import type { ImportedItems } from '../../fleet/items/import/import-items.ts'
 import { describeParkReason, sourceJson } from './items.ts'
 import { aligned, type Cell, printable, type View } from './view.ts'
 
-/** Of every import: `Imported from acme/app: 2 added, 12 already there.`, and a line for each item that has changed. */
+/** For every import: `Imported from acme/app: 2 added, 12 already there.`, and a line for each item that has changed. */
 export const importedText = (
   { added, updated, unchanged, kept }: ImportedItems,
   { from, dryRun }: { readonly from: string; readonly dryRun: boolean },
@@ -45,7 +45,7 @@ const shortened = (rows: readonly (readonly Cell[])[], view: View): readonly str
   return rows.length > MOST_ROWS ? [text, `  and ${rows.length - MOST_ROWS} more`] : [text]
 }
 
-/** Lines about single items, not too many of them. */
+/** One line per item, up to a limit. */
 export const notesText = (heading: string, notes: readonly string[], view: View): readonly string[] => {
   if (notes.length === 0) return []
   const bullet = view.chat === true ? '- ' : '  '
@@ -57,7 +57,7 @@ export const notesText = (heading: string, notes: readonly string[], view: View)
   ]
 }
 
-export const labelOf = ({ source }: Pick<Item, 'source'>): string => (source === undefined ? '' : sourceLabel(source))
+const labelOf = ({ source }: Pick<Item, 'source'>): string => (source === undefined ? '' : sourceLabel(source))
 
 /** `item 7 (acme/app#42)` */
 export const itemName = (item: Pick<Item, 'id' | 'source'>): string => `item ${item.id} (${labelOf(item)})`
@@ -66,8 +66,6 @@ export const leftOutText = (counts: readonly (readonly [number, string])[]): rea
   const some = counts.filter(([n]) => n > 0).map(([n, what]) => `${n} ${what}`)
   return some.length === 0 ? [] : [sentence(`left out: ${some.join(', ')}`)]
 }
-
-export const countedItems = (n: number): string => counted(n, 'item')
 
 export const importedJson = ({ added, updated, unchanged, kept }: ImportedItems) => ({
   added: added.map((item) => ({

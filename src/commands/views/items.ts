@@ -10,11 +10,11 @@ import type {
 } from '../../domain/fleet/item.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { counted } from '../../domain/text/words.ts'
-import type { ItemSeen } from '../../fleet/items/seen.ts'
+import type { ItemDetails } from '../../fleet/items/details.ts'
 import type { Cell, Style } from './view.ts'
 
 /** As documented for programs: times are milliseconds since 1970. */
-export const itemJson = ({ item, codebase, ready, agent, environment }: ItemSeen) => ({
+export const itemJson = ({ item, codebase, ready, agent, environment }: ItemDetails) => ({
   id: item.id,
   codebase,
   title: item.title,
@@ -33,10 +33,10 @@ export const itemJson = ({ item, codebase, ready, agent, environment }: ItemSeen
   updatedAt: item.updatedAt,
 })
 
-/** Without what was last seen there, which is for the next import. */
+/** Without the snapshot, which only the next import needs. */
 export const sourceJson = ({ seen: _seen, ...source }: ItemSource) => source
 
-export const sourceName = (kind: SourceKind): string => sourceNames[kind]
+const sourceName = (kind: SourceKind): string => sourceNames[kind]
 
 const sourceNames: Readonly<Record<SourceKind, string>> = { github: 'GitHub', beads: 'beads' }
 
@@ -74,7 +74,7 @@ export const describeChange = (change: ItemChange): string => {
     case 'imported':
       return `imported from ${sourceName(change.from)}`
     case 'edited':
-      return `changed its ${change.fields.join(', ')}${change.from === undefined ? '' : `, as on ${sourceName(change.from)}`}`
+      return `changed its ${change.fields.join(', ')}${change.from === undefined ? '' : ` to match ${sourceName(change.from)}`}`
     case 'hooked':
       return `${change.agent} started to work on it`
     case 'unhooked':

@@ -57,7 +57,7 @@ const removableJson = (removable: Removable): { why: 'merged' | 'stale'; heldBy:
 }
 
 /** *empty* isn't merged: there was nothing to merge. *Cannot tell* is null. */
-export const mergedJson = (merged: Merged): { value: boolean | null; proof: string | null; pullRequest?: number } => ({
+const mergedJson = (merged: Merged): { value: boolean | null; proof: string | null; pullRequest?: number } => ({
   value: merged.value === 'cannot-tell' ? null : merged.value === 'yes',
   proof: merged.value === 'yes' ? merged.proof : null,
   ...(merged.value === 'yes' && merged.proof === 'forge' && { pullRequest: merged.pullRequest.number }),

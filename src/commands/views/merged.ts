@@ -39,7 +39,7 @@ export const describeProof = (proven: Proven): string => {
   }
 }
 
-export const describeMergeDoubt = (doubt: MergeDoubt): string => {
+const describeMergeDoubt = (doubt: MergeDoubt): string => {
   switch (doubt.kind) {
     case 'not-asked':
       return 'not asked'

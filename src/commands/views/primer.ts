@@ -1,13 +1,12 @@
 import type { Codebase } from '../../domain/environment.ts'
-import type { Item } from '../../domain/fleet/item.ts'
 import { fillPrompt } from '../../domain/fleet/prompt.ts'
 import type { Attempt, Primer } from '../../fleet/prime.ts'
 import { agentJson } from './agents.ts'
-import { describeParkReason, describeUnhook, itemJson, stateWord } from './items.ts'
+import { describeParkReason, describeUnhook, itemJson, placeJson, stateWord } from './items.ts'
 import { describeUncommitted } from './uncommitted.ts'
 import { ago, type View } from './view.ts'
 
-/** What an agent reads first. Plain text, whole and never cut: it is its order. */
+/** The first thing an agent reads. Plain text, never cut. */
 export const primerText = (primer: Primer, view: View): string =>
   primer.template === undefined ? primerInWords(primer, view) : rendered(primer.template, primer)
 
@@ -17,7 +16,7 @@ const primerInWords = (primer: Primer, view: View): string => {
   if (item === undefined) return `You are ${agent.name}, ${who}. You have no item yet: wait for one.`
   return [
     `You are ${agent.name}, ${who}. Your item is ${item.id}: ${item.title}`,
-    ...(item.state === 'parked' ? ['It is parked: a person has to decide something first.'] : []),
+    ...(item.state === 'parked' ? ['It is parked: wait until a person decides.'] : []),
     ...(item.body.trim() === '' ? [] : ['', item.body.trim()]),
     '',
     `Repository: ${codebase.name}`,
@@ -57,8 +56,8 @@ const finishLines = ({ formula, item, codebase }: Primer): string[] => {
     'How to finish:',
     `  1. Commit everything on this branch. Don't push, and don't switch branches.`,
     `  2. Run \`coppice done\`${formula === undefined ? '' : ` (it ${whatFormulaDoes(formula, codebase)})`}. It ends this session.`,
-    `  To give it up: coppice done --mode discard (add --close if there is nothing to do).`,
-    `  If a person has to decide something: coppice item park ${itemId} "<your question>", then wait.`,
+    `  To give up the item: coppice done --mode discard (add --close if there is nothing to do).`,
+    `  If you need a decision from a person: coppice item park ${itemId} "<your question>", then wait.`,
   ]
 }
 
@@ -89,47 +88,22 @@ const rendered = (template: string, primer: Primer): string => {
   })
 }
 
-export const primerJson = ({
-  agent,
-  item,
-  codebase,
-  environment,
-  commits,
-  uncommitted,
-  attempts,
-  formula,
-  template,
-  ...rest
-}: Primer) => ({
-  item: item === undefined ? null : itemFor(item, { agent, codebase, environment }),
-  agent: agentJson({ agent, codebase: codebase.name, environment }),
-  environment:
-    environment === undefined ? null : { id: environment.id, path: environment.path, branch: environment.branch },
-  after: rest.after.map(({ id, title, state }) => ({ id, title, state })),
-  commits: commits.map(({ sha, subject }) => ({ sha, subject })),
-  uncommitted: uncommitted ?? null,
-  attempts: attempts.map(({ at, agent: who, ended }) => ({
-    at,
-    agent: who ?? null,
-    ended: typeof ended === 'string' ? ended : ended.kind,
-    message: typeof ended === 'string' ? describeUnhook(ended) : describeParkReason(ended),
-  })),
-  finish: { formula: formula ?? null, command: 'coppice done', discard: 'coppice done --mode discard' },
-  ...(template !== undefined && {
-    prompt: rendered(template, {
-      agent,
-      item,
-      codebase,
-      environment,
-      commits,
-      uncommitted,
-      attempts,
-      formula,
-      template,
-      ...rest,
-    }),
-  }),
-})
-
-const itemFor = (item: Item, { agent, codebase, environment }: Pick<Primer, 'agent' | 'codebase' | 'environment'>) =>
-  itemJson({ item, codebase: codebase.name, ready: false, agent, environment })
+export const primerJson = (primer: Primer) => {
+  const { agent, item, codebase, environment, after, commits, uncommitted, attempts, formula, template } = primer
+  return {
+    item: item === undefined ? null : itemJson({ item, codebase: codebase.name, ready: false, agent, environment }),
+    agent: agentJson({ agent, codebase: codebase.name, environment }),
+    environment: environment === undefined ? null : placeJson(environment),
+    after: after.map(({ id, title, state }) => ({ id, title, state })),
+    commits: commits.map(({ sha, subject }) => ({ sha, subject })),
+    uncommitted: uncommitted ?? null,
+    attempts: attempts.map(({ at, agent: who, ended }) => ({
+      at,
+      agent: who ?? null,
+      ended: typeof ended === 'string' ? ended : ended.kind,
+      message: typeof ended === 'string' ? describeUnhook(ended) : describeParkReason(ended),
+    })),
+    finish: { formula: formula ?? null, command: 'coppice done', discard: 'coppice done --mode discard' },
+    ...(template !== undefined && { prompt: rendered(template, primer) }),
+  }
+}

@@ -23,7 +23,7 @@ export type View = {
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 export type Paint = (style: Style, text: string) => string
 
-export const coloured: Paint = (style, text) => (text === '' ? '' : styleText(style, text, { validateStream: false }))
+const coloured: Paint = (style, text) => (text === '' ? '' : styleText(style, text, { validateStream: false }))
 export const plain: Paint = (_style, text) => text
 
 /** For programs: no formatting, absolute paths, command-line wording. */

@@ -242,6 +242,7 @@ test('a platform that cannot fetch files says so', async () => {
   expect((await fetched({ 'a.txt': 'x' }, { unable: true })).notFetched).toMatchObject([
     { why: { kind: 'unsupported' } },
   ])
+  expect(lstatSync(join(home, 'attachments')).mode & 0o777).toBe(0o700)
 })
 
 test('a rerun finds what was fetched, and fetches again what an interrupted attempt left or an agent changed', async () => {

@@ -63,7 +63,7 @@ const homeKeys = (): KnownKeys => ({
 
 /** An empty variable counts as unset: `WORKTREE_BASE= coppice …`. */
 const fromVariable = (setting: Setting<unknown>, env: Env): unknown => {
-  // There it is the name of the agent whose session it is.
+  // In a session of the fleet, COPPICE_AGENT is the name of that session's agent.
   const isTaken = setting.variable === 'COPPICE_AGENT' && env['COPPICE_SPAWN'] !== undefined
   const text = setting.variable === undefined || isTaken ? undefined : env[setting.variable]?.trim()
   if (setting.variable === undefined || text === undefined || text === '') return undefined

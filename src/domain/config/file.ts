@@ -11,12 +11,12 @@ export type KnownKeys = {
   readonly maps?: ReadonlyMap<string, MapKeys<unknown>>
 }
 
-/** What stands below each name. */
+/** A section's entries: the rule for their names, and for the keys below each name. */
 export type MapKeys<T> = {
   readonly name: Rule<string>
   readonly most: number
   readonly keys: ReadonlyMap<string, Rule<unknown>>
-  /** Makes the section's value of all that was given, or finds what doesn't fit together. */
+  /** Builds the section's value from all entries, or returns a problem that involves several keys. */
   readonly finish: (
     entries: ReadonlyMap<string, ReadonlyMap<string, unknown>>,
   ) => { readonly value: T } | { readonly at: readonly [name: string, key: string]; readonly problem: string }

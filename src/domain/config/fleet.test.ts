@@ -22,7 +22,6 @@ fleet:
   session: process
   patrolSeconds: 10
   maxAgents: 7
-  supervisor: lead
   pools:
     fast:
       agent: claude
@@ -40,7 +39,7 @@ fleet:
     slow:
       command: sh agent.sh
 `)
-    expect(rest).toMatchObject({ fleetSession: 'process', patrolSeconds: 10, maxAgents: 7, supervisor: 'lead' })
+    expect(rest).toMatchObject({ fleetSession: 'process', patrolSeconds: 10, maxAgents: 7 })
     expect(pools).toEqual([
       {
         name: 'fast',

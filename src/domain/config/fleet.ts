@@ -14,7 +14,7 @@ const longestDrain = 24 * 60 * 60_000
 
 /** The names of a theme, or a list of them. */
 const agentNames: Rule<readonly string[]> = {
-  expected: `one of ${themeNames.join(', ')}, or a list of names of lower-case letters, digits and dashes`,
+  expected: `one of ${themeNames.join(', ')}, or a list of names of lowercase letters, digits and dashes`,
   read: (value) => {
     const theme = themeNames.find((name) => name === value)
     if (theme !== undefined) return themes[theme]
@@ -38,7 +38,7 @@ const formulaName: Rule<string> = {
 }
 
 const poolName: Rule<string> = {
-  expected: 'a name of lower-case letters, digits and dashes',
+  expected: 'a name of lowercase letters, digits and dashes',
   read: (value) => (typeof value === 'string' && agentNameProblem(value) === undefined ? value : undefined),
 }
 
@@ -61,30 +61,31 @@ export const poolTable: {
   codebases: {
     default: undefined,
     rule: rule.list(rule.text, 1_000),
-    about: 'The codebases that it works for, by name. Default: all.',
+    about: 'The repositories that it works for, by name. Default: all.',
   },
   min: {
     default: 0,
     rule: rule.wholeNumber(0, 1_000, 0),
-    about: 'How many workers to keep alive. With 0, workers come with work and go when it is done.',
+    about:
+      'The number of workers to keep running. With 0, a worker is started for each item and removed when the item is done.',
   },
   max: { default: 5, rule: rule.wholeNumber(1, 1_000, 5), about: 'The maximum number of workers.' },
-  pull: { default: false, rule: rule.flag, about: 'Whether the server gives ready items to workers by itself.' },
+  pull: { default: false, rule: rule.flag, about: 'Whether the server starts ready items automatically.' },
   done: {
     default: 'auto',
     rule: formulaName,
     about:
-      "The formula that `coppice done` runs. `auto` is `pr` if pull requests can be opened, else `land` if the repository's configuration has a `landing` section, else `push`.",
+      'The formula that `coppice done` runs. `auto` is `pr` if Coppice can open pull requests for the repository, else `push`.',
   },
   isolation: {
     default: undefined,
     rule: rule.oneOf(providerNames),
-    about: 'What its environments are: `worktree` or `clone`. Default: `isolation.provider`.',
+    about: 'Where its workers work: a `worktree` or a `clone`. Default: `isolation.provider`.',
   },
   names: {
     default: themes.trees,
     rule: agentNames,
-    about: 'What its workers are called. A theme (`trees`, `rivers`, `stars`), or a list of names.',
+    about: 'Names for its workers: a theme (`trees`, `rivers`, `stars`) or a list.',
   },
   prompt: {
     default: undefined,
@@ -95,7 +96,7 @@ export const poolTable: {
   wake: {
     default: 'resume',
     rule: rule.oneOf(wakeModes),
-    about: 'How the program of a restarted worker begins: it resumes its own session, or starts a `fresh` one.',
+    about: 'What a restarted worker does: `resume` the session of its program, or start a `fresh` one.',
   },
   dependsOn: {
     default: [],
@@ -107,7 +108,7 @@ export const poolTable: {
     key: 'drainTimeout',
     rule: rule.duration(0, longestDrain, '5m'),
     about:
-      'How long a worker that has to go may continue with its item. Then its session ends, and its worktree stays.',
+      'When the pool shrinks, how long a worker may keep working on its item. Then its session ends; its worktree and item stay.',
   },
 }
 
@@ -143,13 +144,13 @@ export const poolKeys = (): MapKeys<readonly PoolSettings[]> => ({
   },
 })
 
-/** Each pool's keys have rules of their own. */
+/** Never read as a whole: each key of a pool has its own rule. */
 export const anyPools: Rule<readonly PoolSettings[]> = {
   expected: 'a section with one entry per pool',
   read: () => undefined,
 }
 
-/** What one key alone can't say. */
+/** Checks that involve more than one key. */
 const problemIn = (
   pools: readonly PoolSettings[],
 ): { readonly at: readonly [pool: string, key: string]; readonly problem: string } | undefined => {

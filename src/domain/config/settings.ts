@@ -59,10 +59,8 @@ export type Settings = {
   readonly budgetDayTurns: number | undefined
   readonly fleetSession: SessionChoice
   readonly patrolSeconds: number
-  /** On this host, in all pools. */
+  /** Across all pools of this host. */
   readonly maxAgents: number
-  /** A crew member. */
-  readonly supervisor: string | undefined
   readonly pools: readonly PoolSettings[]
 }
 
@@ -294,13 +292,13 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     key: 'fleet.session',
     rule: rule.oneOf(sessionChoices),
     about:
-      "Where the fleet's agents run: in `tmux`, where you can attach to them, or each as a background `process`. `auto` is `tmux` where it is installed.",
+      "Where the fleet's agents run: in `tmux`, where you can attach to them, or each as a background `process`. `auto` uses tmux if it is installed.",
   },
   patrolSeconds: {
     default: 30,
     key: 'fleet.patrolSeconds',
     rule: rule.number(1, 3_600, 30),
-    about: 'How often the server looks after the fleet, in seconds, while there are agents.',
+    about: 'How often the server checks on the fleet while there are agents, in seconds.',
   },
   maxAgents: {
     default: 20,
@@ -308,17 +306,11 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     rule: rule.wholeNumber(1, 1_000, 20),
     about: 'The maximum number of workers on this machine, in all pools.',
   },
-  supervisor: {
-    default: undefined,
-    key: 'fleet.supervisor',
-    rule: rule.text,
-    about: 'A crew member who is told what needs attention before a person is.',
-  },
   pools: {
     default: [defaultPool],
     key: 'fleet.pools',
     rule: anyPools,
-    about: 'The pools of workers, by name. Without it there is one, `workers`, with the defaults below.',
+    about: 'The pools of workers, by name. Default: one pool, `workers`, with the defaults below.',
   },
 }
 

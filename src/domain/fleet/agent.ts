@@ -15,9 +15,9 @@ export const fleetAgentStates = [
 export type FleetAgentState = (typeof fleetAgentStates)[number]
 
 /**
- * The state machine; an illegal transition throws. working → spawning: it waited for an item, and is being told of one.
+ * The state machine; an illegal transition throws. working → spawning: an idle agent is being given an item.
  * finishing → working: its formula refused, so the agent has to continue. stopped, crashed → spawning: its session is
- * started again in the same worktree.
+ * restarted in the same worktree.
  */
 const transitions: Record<FleetAgentState, readonly FleetAgentState[]> = {
   spawning: ['working', 'stopped', 'crashed', 'gone'],
@@ -36,7 +36,7 @@ export const assertAgentTransition = (from: FleetAgentState, to: FleetAgentState
   if (!canAgentBecome(from, to)) throw new AppError('illegal-transition', `an agent that is ${from} can't become ${to}`)
 }
 
-/** Its session may be alive. In the others it was seen to be dead, or never started. */
+/** Whether the session may be alive. In the other states it is known to be dead, or was never started. */
 export const mayHaveSession = (state: FleetAgentState): boolean => !sessionless.has(state)
 const sessionless: ReadonlySet<FleetAgentState> = new Set(['stopped', 'crashed', 'gone'])
 
@@ -53,13 +53,13 @@ export type FleetSession = {
   readonly startedAt: number
 }
 
-/** worker: spawned for an item, gone when that is done. crew: permanent, with a tree in any number of codebases. */
+/** worker: spawned for an item, gone when it is done. crew: permanent, with a worktree in any number of codebases. */
 export type FleetAgentKind = 'worker' | 'crew'
 
-/** Of the conversations that keep agents' sessions. */
+/** The platform of the conversations that store agents' sessions. */
 export const FLEET_PLATFORM = 'fleet'
 
-/** One named agent of the fleet. The program that it runs is `program`. */
+/** A named agent of the fleet. `program` is what it runs. */
 export type FleetAgent = {
   readonly id: string
   readonly host: string
@@ -67,33 +67,33 @@ export type FleetAgent = {
   readonly kind: FleetAgentKind
   /** Undefined for crew. */
   readonly pool: string | undefined
-  /** Where it works. A crew member's first one. */
+  /** Where it works. For an idle crew member, its first codebase. */
   readonly codebaseId: CodebaseId
   readonly program: string
   readonly state: FleetAgentState
   readonly itemId: number | undefined
   readonly environmentId: EnvironmentId | undefined
-  /** A secret of this one life of the agent: a command of an earlier session is refused. */
+  /** A secret token, new for each session. Commands of an earlier session are refused. */
   readonly spawn: string
   readonly session: FleetSession | undefined
-  /** How often a session that crashed was started again for the same item. */
+  /** How often its session was restarted after a crash, for the same item. */
   readonly restarts: number
   readonly lastSignAt: number
-  /** When its program first ran; undefined: it never has, so that undoing its creation loses nothing. */
+  /** When its program first ran. Undefined: never, so undoing its creation loses nothing. */
   readonly workedAt: number | undefined
-  /** Since when it is to end after its item. */
+  /** When it was told to end after its item. */
   readonly drainingSince: number | undefined
-  /** Who is starting or stopping it. A dead one has left it half done. */
+  /** The process that is starting or ending it. If it has died, recovery completes or undoes that. */
   readonly holder: ProcessIdentity
   readonly createdAt: number
   readonly endedAt: number | undefined
 }
 
-/** Part of tmux targets, directories, branches and variables. */
+/** Strict, because names become part of tmux targets, directories, branches and variables. */
 export const agentNameProblem = (name: string): string | undefined =>
   /^[a-z][a-z0-9-]{0,29}$/.test(name) && !name.endsWith('-')
     ? undefined
-    : 'it needs 1 to 30 lower-case letters, digits and dashes, and starts with a letter'
+    : 'use 1 to 30 lowercase letters, digits and dashes, starting with a letter'
 
 export const toAgentName = (name: string): string => {
   const problem = agentNameProblem(name)
@@ -101,5 +101,5 @@ export const toAgentName = (name: string): string => {
   throw new AppError('name-invalid', `${JSON.stringify(name.slice(0, 60))} isn't a valid agent name: ${problem}`)
 }
 
-/** Has an agent's program run lately in this environment, or may it still? Its environment is then never removed. */
+/** Whether the agent's program may be running in its environment, which is then never removed. */
 export const isLive = ({ state }: Pick<FleetAgent, 'state'>): boolean => state !== 'gone'

@@ -2,11 +2,11 @@ import type { IsolatedEnvironment } from '../environment.ts'
 import type { NotPublished } from '../forge/publishing.ts'
 import type { UncommittedWork } from '../removal/uncommitted.ts'
 
-/** Why `coppice done` changes nothing. Words and ways out are made in `commands/views/`. */
+/** Why `coppice done` was refused. `commands/views/` has the wording and remedies. */
 export type DoneRefusal =
   /** It wasn't run in the session of an agent. */
   | { readonly kind: 'no-agent' }
-  /** The session that asks isn't the agent's present one. */
+  /** Run in an earlier session of the agent. */
   | { readonly kind: 'other-life'; readonly agent: string }
   | { readonly kind: 'no-item'; readonly agent: string }
   | { readonly kind: 'item-state'; readonly itemId: number; readonly state: string }

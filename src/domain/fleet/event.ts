@@ -1,10 +1,10 @@
 import type { Landing } from './landing.ts'
 import type { Item, ParkReason } from './item.ts'
 
-/** Something that happened in the fleet. Told in the transaction that records it. */
+/** Something that happened in the fleet. Notifications are sent in the transaction that records it. */
 export type FleetEvent = ItemEvent | AgentEvent | AlertEvent
 
-/** Heard by the conversations that follow the item. */
+/** Sent to the conversations that follow the item. */
 export type ItemEvent = { readonly item: Item } & (
   | { readonly kind: 'started' | 'restarted'; readonly agent: string }
   | { readonly kind: 'parked'; readonly reason: ParkReason }
@@ -20,7 +20,7 @@ export type SentBackReason =
   | { readonly kind: 'conflict'; readonly paths: readonly string[] }
   | { readonly kind: 'gate-failed'; readonly command: string; readonly log: string }
 
-/** What the patrol saw of an agent. `itemId`: what it was working on. */
+/** What the patrol found about an agent. `itemId`: the item it was working on. */
 export type AgentEvent = { readonly agent: string; readonly itemId: number | undefined } & (
   | { readonly kind: 'crashed'; readonly restarts: number }
   | { readonly kind: 'stuck'; readonly since: number }
@@ -29,7 +29,7 @@ export type AgentEvent = { readonly agent: string; readonly itemId: number | und
 )
 
 export type AlertEvent =
-  /** So many agents died at once that no more are started until `fleet up`. */
+  /** Several agents died at once, so none are started until `fleet up`. */
   | { readonly kind: 'mass-death'; readonly agents: readonly string[] }
   /** A gate failed once and passed again on the same tree. */
   | { readonly kind: 'flaky-gate'; readonly landing: Landing['id']; readonly command: string; readonly log: string }

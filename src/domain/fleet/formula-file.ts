@@ -2,14 +2,14 @@ import { parseDocument } from 'yaml'
 import { AppError } from '../errors.ts'
 import { duration } from '../config/rules.ts'
 import { maxConfigLength } from '../config/size.ts'
-import { builtInSteps, type Formula, type FormulaStep } from './formula.ts'
+import { type BuiltInStep, builtInSteps, type Formula, type FormulaStep } from './formula.ts'
 
 /** In `.coppice/formulas/<name>.yaml`. */
 const timeout = duration(1_000, 24 * 60 * 60_000, '15m')
 const DEFAULT_TIMEOUT_MS = 15 * 60_000
 const MOST_STEPS = 50
 
-/** The steps that every formula has, in this order. */
+/** The steps that every formula must have, in this order. */
 const required = ['validate', 'intent', 'settle', 'leave'] as const
 
 /**
@@ -19,7 +19,7 @@ const required = ['validate', 'intent', 'settle', 'leave'] as const
 export const parseFormula = (name: string, text: string, file: string): Formula => {
   const problem = (message: string, remedy?: string): AppError =>
     new AppError('config-invalid', `${file}: ${message}`, remedy === undefined ? {} : { remedy })
-  if (text.length > maxConfigLength) throw problem('it is too long')
+  if (text.length > maxConfigLength) throw problem('the file is too long')
   let content: unknown
   try {
     const document = parseDocument(text, { prettyErrors: false })
@@ -27,7 +27,7 @@ export const parseFormula = (name: string, text: string, file: string): Formula 
     if (error !== undefined) throw error
     content = document.toJS({ maxAliasCount: 50 })
   } catch (cause) {
-    throw new AppError('config-invalid', `${file}: it isn't valid YAML`, { cause, remedy: 'fix the YAML' })
+    throw new AppError('config-invalid', `${file}: invalid YAML`, { cause, remedy: 'fix the YAML' })
   }
   const { steps: given, ...unknown } = isRecord(content) ? content : {}
   const [other] = Object.keys(unknown)
@@ -57,17 +57,28 @@ const commandStep = (step: unknown): FormulaStep | undefined => {
   return timeoutMs === undefined ? undefined : { run, timeoutMs }
 }
 
-/** Nothing happens before the intent is recorded or after the item is settled, and leaving is the end. */
+/** Whether a step changes something that others see. */
+const hasEffect: Readonly<Record<BuiltInStep, boolean>> = {
+  validate: false,
+  'validate-discard': false,
+  intent: false,
+  push: true,
+  'open-pr': true,
+  enqueue: true,
+  notify: true,
+  settle: true,
+  leave: true,
+}
+
+/** Nothing takes effect before the intent is recorded, and nothing comes between `settle` and `leave`, which is last. */
 const assertOrder = (steps: readonly FormulaStep[], problem: (message: string, remedy?: string) => AppError): void => {
   const places = required.map((step) => steps.indexOf(step))
   const inOrder = places.every((place, i) => place >= 0 && place > (places[i - 1] ?? -1))
   const repeated = steps.find((step, i) => typeof step === 'string' && steps.indexOf(step) !== i)
-  const early = steps.findIndex(
-    (step) => step === 'push' || step === 'open-pr' || step === 'enqueue' || step === 'notify',
-  )
-  const remedy = `it needs ${required.join(', ')} in this order, each once; whatever else it does comes between intent and settle, commands also before`
-  if (!inOrder || steps.at(-1) !== 'leave') throw problem('its steps are incomplete', remedy)
-  if (typeof repeated === 'string') throw problem(`it has \`${repeated}\` twice`, remedy)
+  const early = steps.findIndex((step) => typeof step === 'string' && hasEffect[step])
+  const remedy = `${required.join(', ')} are required, once each and in this order; other built-in steps come between intent and settle, and commands anywhere before settle`
+  if (!inOrder || steps.at(-1) !== 'leave') throw problem('required steps are missing or out of order', remedy)
+  if (typeof repeated === 'string') throw problem(`\`${repeated}\` is listed twice`, remedy)
   const [, intent = 0, settle = 0] = places
   // What failed there could no longer send the agent back to its item.
   if (settle !== steps.length - 2) throw problem('something happens between `settle` and `leave`', remedy)

@@ -30,7 +30,7 @@ export const builtInFormulas: Readonly<Record<DoneMode, readonly BuiltInStep[]>>
 export type CommandStep = { readonly run: string; readonly timeoutMs: number }
 export type FormulaStep = BuiltInStep | CommandStep
 
-/** A name, and what it stands for when it was started: a later change of the repository doesn't change a run. */
+/** A name and its steps. A run keeps the steps that it started with. */
 export type Formula = { readonly name: string; readonly steps: readonly FormulaStep[] }
 
 export type StepState = 'pending' | 'running' | 'done' | 'skipped' | 'failed'
@@ -41,13 +41,13 @@ export type StepRecord = {
   readonly at?: number
   /** Why it was skipped or failed. */
   readonly detail?: string
-  /** What the agent has to do first, if it refused. */
+  /** What the agent has to do first, if the step refused. */
   readonly why?: readonly DoneRefusal[]
 }
 
 export const stepName = (step: FormulaStep): string => (typeof step === 'string' ? step : `run: ${step.run}`)
 
-/** running: somebody works on it, or a crash left it to be completed. refused: it changed nothing and can be repeated. */
+/** running: being executed, or interrupted by a crash. refused: had no effect, and can be repeated. */
 export type FormulaRunState = 'running' | 'done' | 'refused'
 
 /** One `coppice done`, from the first step to the last. */
@@ -63,7 +63,7 @@ export type FormulaRun = {
   readonly pullRequest: string | undefined
   /** `--close` of `discard`. */
   readonly close: boolean
-  /** Who executes it now. Of a dead one, anybody may take over. */
+  /** The process that is executing it. If that has died, any process may take over. */
   readonly holder: { readonly host: string; readonly process: ProcessIdentity } | undefined
   /** The `coppice done` that waits while the server executes it. While it lives, the session isn't ended. */
   readonly waiter: ProcessIdentity | undefined
@@ -71,7 +71,10 @@ export type FormulaRun = {
   readonly updatedAt: number
 }
 
-/** From here on, a death means that the agent was finishing. */
+export const hasStep = ({ steps }: Pick<FormulaRun, 'steps'>, step: BuiltInStep): boolean =>
+  steps.some((record) => record.step === step)
+
+/** Whether the intent is recorded. If so, a death doesn't count as a crash at work. */
 export const isIntended = ({ steps }: Pick<FormulaRun, 'steps'>): boolean =>
   steps.some(({ step, state }) => step === 'intent' && state === 'done')
 

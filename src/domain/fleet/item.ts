@@ -1,6 +1,6 @@
 /*
- * The fleet's words and states. In: plain values. Out: items, agents, pools, formulas and landings, and which state may
- * follow which.
+ * The fleet's types and state machines. In: plain values. Out: items; the files beside this one have agents, pools, formulas
+ * and landings.
  */
 import { AppError } from '../errors.ts'
 import type { CodebaseId, EnvironmentId } from '../names.ts'
@@ -29,7 +29,7 @@ export const assertItemTransition = (from: ItemState, to: ItemState): void => {
   if (!canItemBecome(from, to)) throw new AppError('illegal-transition', `an item that is ${from} can't become ${to}`)
 }
 
-/** Nothing is left to do. Items that wait for it may start, and it holds no worktree. */
+/** Whether the item is finished. Then its dependents may start, and it no longer holds a worktree. */
 export const isSettled = (state: ItemState): boolean => transitions[state].length === 0
 
 export const settledStates: readonly ItemState[] = itemStates.filter(isSettled)
@@ -42,14 +42,14 @@ export const defaultPriority: Priority = 2
 export const toPriority = (value: number): Priority | undefined => priorities.find((one) => one === value)
 
 /** Where an item was imported from. */
-export type ItemSource = { readonly seen?: SourceSeen } & (
+export type ItemSource = { readonly seen?: SourceSnapshot } & (
   | { readonly kind: 'github'; readonly repository: string; readonly number: number }
   | { readonly kind: 'beads'; readonly id: string }
 )
 export type SourceKind = ItemSource['kind']
 
-/** What the source had when it was last read: what differs from it here was changed here. */
-export type SourceSeen = {
+/** The source's fields when they were last read. A field that differs here was edited here. */
+export type SourceSnapshot = {
   /** Digests. */
   readonly title: string
   readonly body: string
@@ -59,18 +59,18 @@ export type SourceSeen = {
   readonly phases?: { readonly there: Phase; readonly here: Phase }
 }
 
-/** How far it is, in words that both sides share. `waiting`: nobody may start with it. */
+/** An item's progress, in terms that both sides share. `waiting`: work can't start. */
 export type Phase = 'ready' | 'working' | 'waiting' | 'done'
 
 /** Unique within a codebase, so that importing twice adds nothing. */
 export const sourceKey = (source: ItemSource): string =>
   source.kind === 'github' ? `github:${source.repository.toLowerCase()}#${source.number}` : `beads:${source.id}`
 
-/** How people call it there: `acme/app#7`, `bd-a1b2`. */
+/** As people write it: `acme/app#7`, `bd-a1b2`. */
 export const sourceLabel = (source: ItemSource): string =>
   source.kind === 'github' ? `${source.repository}#${source.number}` : source.id
 
-/** Why an item waits for a person. Words are made in `commands/views/`. */
+/** Why an item waits for a person. `commands/views/` has the wording. */
 export type ParkReason =
   | { readonly kind: 'asked'; readonly note: string | undefined }
   | { readonly kind: 'crashed'; readonly restarts: number }
@@ -79,12 +79,12 @@ export type ParkReason =
   | { readonly kind: 'gate-failed'; readonly command: string; readonly attempts: number }
   | { readonly kind: 'conflict'; readonly attempts: number }
   | { readonly kind: 'pull-request-closed'; readonly url: string }
-  /** Nobody may start with it there, or somebody has: `in_progress`, `deferred`. */
+  /** Its status in the source says that it has started or can't start: `in_progress`, `deferred`. */
   | { readonly kind: 'status-elsewhere'; readonly source: SourceKind; readonly status: string }
-  /** It waits for something there that is no item here. */
+  /** It depends on something in the source that isn't an item here. */
   | { readonly kind: 'waits-elsewhere'; readonly source: SourceKind; readonly ids: readonly string[] }
 
-/** Parked as a mirror of its source: no person is needed here. */
+/** Parked only to match its source, so no person is needed here. */
 export const isParkedElsewhere = ({ parked }: Pick<Item, 'parked'>): boolean =>
   parked?.kind === 'status-elsewhere' || parked?.kind === 'waits-elsewhere'
 
@@ -101,7 +101,7 @@ export type Item = {
   readonly state: ItemState
   /** The items that must be settled before it starts. */
   readonly after: readonly number[]
-  /** Kept until it is settled, also after its agent is gone. */
+  /** Kept until the item is settled, even after its agent is gone. */
   readonly environmentId: EnvironmentId | undefined
   readonly source: ItemSource | undefined
   /** Set while it is parked. */
@@ -119,7 +119,7 @@ export type ItemChange =
   | { readonly kind: 'created' }
   | { readonly kind: 'imported'; readonly from: SourceKind }
   | { readonly kind: 'recovered' }
-  /** `from`: it was changed there. */
+  /** `from`: the source in which it was changed. */
   | { readonly kind: 'edited'; readonly fields: readonly ItemField[]; readonly from?: SourceKind }
   | { readonly kind: 'hooked'; readonly from: ItemState; readonly agent: string; readonly pool: string | undefined }
   /** Its agent no longer works on it. */

@@ -4,7 +4,7 @@ import type { CodebaseId, Sha } from '../names.ts'
 export const landingStates = ['queued', 'testing', 'landed', 'refused', 'superseded'] as const
 export type LandingState = (typeof landingStates)[number]
 
-/** testing → queued: the remote moved, or whoever tested it died. superseded: the branch was queued again. */
+/** testing → queued: the remote moved, or the testing process died. superseded: the branch was queued again. */
 const transitions: Record<LandingState, readonly LandingState[]> = {
   queued: ['testing', 'refused', 'superseded'],
   testing: ['queued', 'landed', 'refused', 'superseded'],
@@ -19,11 +19,11 @@ export const assertLandingTransition = (from: LandingState, to: LandingState): v
   }
 }
 
-/** A branch that waits to be brought onto its base, or was. */
+/** A branch that is queued for its base branch, or has been. */
 export type Landing = {
   readonly id: number
   readonly codebaseId: CodebaseId
-  /** Undefined: a branch that somebody queued by name. */
+  /** Undefined for a branch that was queued by name. */
   readonly itemId: number | undefined
   readonly branch: string
   readonly sha: Sha
@@ -36,5 +36,5 @@ export type Landing = {
   readonly updatedAt: number
 }
 
-/** The gate command that ran last. */
+/** The last gate command that ran. */
 export type LandingGate = { readonly command: string; readonly exitCode: number | null; readonly log: string }

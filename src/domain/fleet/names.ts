@@ -1,4 +1,4 @@
-/** Short, easy to tell apart and to type. A pool with more agents than names gets numbered ones. */
+/** Short, easy to type and to tell apart. */
 export const themes = {
   trees: [
     'alder',

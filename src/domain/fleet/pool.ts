@@ -1,7 +1,7 @@
 import type { ProviderName } from '../provider-name.ts'
 import type { DoneMode } from './formula.ts'
 
-/** Workers of one kind. Every key is a row in `domain/config/fleet.ts`. */
+/** A pool's settings. Every key has a row in `domain/config/fleet.ts`. */
 export type PoolSettings = {
   readonly name: string
   /** Undefined: the configured default. */
@@ -13,7 +13,7 @@ export type PoolSettings = {
   readonly min: number
   readonly max: number
   readonly pull: boolean
-  /** A formula: a built-in one, one of the repository's, or the first of pr, land and push that is possible. */
+  /** A formula: a built-in one, one of the repository's, or `auto`: pr if that is possible, else push. */
   readonly done: string
   readonly isolation: ProviderName | undefined
   readonly names: readonly string[]
@@ -23,14 +23,14 @@ export type PoolSettings = {
   readonly drainTimeoutMs: number
 }
 
-/** How the program of a restarted agent begins: by resuming its own session, or anew. */
+/** Whether a restarted agent resumes its program's session or starts a fresh one. */
 export const wakeModes = ['resume', 'fresh'] as const
 export type WakeMode = (typeof wakeModes)[number]
 
-/** What `done: auto` tries, in this order. */
+/** The order in which `done: auto` tries the modes. */
 export const autoModes: readonly DoneMode[] = ['pr', 'land', 'push']
 
-/** Pools in the order in which they stop: one after all that depend on it. Undefined: they depend on each other. */
+/** The order in which pools stop: dependents first. Undefined if the dependencies have a cycle. */
 export const stopOrder = <Pool extends Pick<PoolSettings, 'name' | 'dependsOn'>>(
   pools: readonly Pool[],
 ): readonly Pool[] | undefined => {

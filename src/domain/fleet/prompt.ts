@@ -1,4 +1,4 @@
-/** What a pool's `prompt` can use. */
+/** The placeholders of a pool's `prompt`. */
 export const promptPlaceholders = [
   'item.id',
   'item.title',
@@ -18,6 +18,6 @@ const isKnown = (name: string): name is PromptPlaceholder => promptPlaceholders.
 export const unknownPlaceholders = (template: string): readonly string[] =>
   [...template.matchAll(PLACEHOLDER)].flatMap(([, name = '']) => (isKnown(name) ? [] : [name]))
 
-/** Once: an item's text with braces in it stays as it is. */
+/** In one pass, so that placeholders in an item's text aren't expanded. */
 export const fillPrompt = (template: string, values: Readonly<Record<PromptPlaceholder, string>>): string =>
   template.replaceAll(PLACEHOLDER, (whole, name: string) => (isKnown(name) ? values[name] : whole))

@@ -1,4 +1,4 @@
-/** Why an item can't be given to an agent now. Words and ways out are made in `commands/views/`. */
+/** Why an item can't be given to an agent now. `commands/views/` has the wording and remedies. */
 export type SlingRefusal =
   | { readonly kind: 'settled'; readonly state: 'landed' | 'closed' }
   | { readonly kind: 'in-review' }

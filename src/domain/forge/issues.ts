@@ -1,12 +1,12 @@
 /*
- * Issues of a code host, as values. In: what is asked for. Out: issues, what became of closing one, or why there is no
+ * Issues on a code host. In: a query, or an issue to close. Out: issues, the result of closing one, or why there is no
  * answer.
  */
 
 export type ForgeIssue = {
   readonly number: number
   readonly title: string
-  /** As a person sees it there: without HTML comments. */
+  /** As people see it, without HTML comments. */
   readonly body: string
   readonly labels: readonly string[]
   readonly open: boolean
@@ -16,10 +16,10 @@ export const issueStates = ['open', 'closed', 'all'] as const
 export type IssueStateFilter = (typeof issueStates)[number]
 
 export type IssueQuery = {
-  /** An issue has all of them. */
+  /** An issue must have all of them. */
   readonly labels: readonly string[]
   readonly state: IssueStateFilter
-  /** The oldest so many. */
+  /** Only this many, oldest first. */
   readonly limit: number | undefined
 }
 
@@ -35,7 +35,7 @@ export type FoundIssues =
     }
   | ForgeProblem
 
-/** Some of them; a number that is missing is unknown there. */
+/** The requested issues. A number without an issue doesn't exist there. */
 export type NumberedIssues =
   | { readonly outcome: 'found'; readonly issues: readonly ForgeIssue[]; readonly problem?: ForgeProblem }
   | ForgeProblem
@@ -54,5 +54,5 @@ export type ForgeProblem =
   | { readonly outcome: 'unreachable'; readonly forge: string; readonly said: string }
   /** `until`: when to try again. */
   | { readonly outcome: 'limited'; readonly forge: string; readonly anonymous: boolean; readonly until: number }
-  /** The repository is on no code host that we know. */
+  /** The repository isn't on a known code host. */
   | { readonly outcome: 'no-forge' }

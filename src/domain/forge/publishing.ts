@@ -55,5 +55,5 @@ export type NotPublished =
   /** `fetched`: what the branch has on the remote can be merged in the worktree. */
   | { readonly kind: 'rejected'; readonly why: Rejection; readonly said: string; readonly fetched: boolean }
   | { readonly kind: 'no-access' | 'unreachable'; readonly said: string }
-  /** The remote took it, but has something else now. */
+  /** The remote accepted the push, but now has something else. */
   | { readonly kind: 'not-there'; readonly branch: string; readonly found: Sha | undefined }

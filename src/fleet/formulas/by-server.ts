@@ -5,12 +5,12 @@ import { nextStep, stepName } from '../../domain/fleet/formula.ts'
 import type { FleetContext } from '../context.ts'
 import { continueFormula, type FormulaOutcome, isHeld, refused, runOf } from './run-formula.ts'
 
-/** A server that is busy starting agents may take this long. */
+/** A server that is starting agents may need this long to begin. */
 const TAKEN_WITHIN_MS = 15_000
 
 /**
- * Lets the server execute what comes after the intent, since it has the logins that an agent's session doesn't get, and
- * waits for it. The session's end is left to us. Without a server, we do it all.
+ * Lets the server execute the steps after the intent, because it has credentials that an agent's session doesn't, and waits
+ * for it. This process then ends the session. Without a server, it executes all steps.
  */
 export const finishByServer = async (
   context: FleetContext,

@@ -19,14 +19,14 @@ export const chooseFormula = async (
   const formula = formulas.get(wanted)
   if (formula !== undefined) return formula
   const known = [...doneModes, ...formulas.keys()].join(', ')
-  throw new AppError('not-found', `there is no formula ${JSON.stringify(wanted.slice(0, 60))}`, {
-    remedy: `the formulas are: ${known}`,
+  throw new AppError('not-found', `unknown formula ${JSON.stringify(wanted.slice(0, 60))}`, {
+    remedy: `choose one of: ${known}`,
   })
 }
 
 /**
- * Landing pushes to the base branch, so it happens by itself only where the repository has said how. A push is always
- * possible: without a remote, the branch stays in the repository.
+ * Never `land`, which pushes to the base branch: a repository can't configure landing yet. A push is always possible;
+ * without a remote, the branch stays in the repository.
  */
 const firstPossible = async (isolation: FleetContext['isolation'], codebase: Codebase): Promise<DoneMode> => {
   for (const mode of autoModes) if (await isPossible(isolation, codebase, mode)) return mode

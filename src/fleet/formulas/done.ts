@@ -4,45 +4,42 @@ import { AppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { DoneRefusal } from '../../domain/fleet/done-refusal.ts'
 import { type FormulaRun, isIntended } from '../../domain/fleet/formula.ts'
-import { type AgentCaller, isInside, presentAgent } from '../caller.ts'
+import { type AgentCaller, isInside, currentAgent } from '../caller.ts'
 import type { FleetContext } from '../context.ts'
 import { finishByServer } from './by-server.ts'
 import { chooseFormula } from './choose.ts'
-import { continueFormula, finishFormula, type FormulaOutcome, isHeld } from './run-formula.ts'
+import { continueFormula, type FormulaOutcome, takeOverFormula } from './run-formula.ts'
 
 export type DoneRequest = AgentCaller & {
   /** Default: the pool's `done`. */
   readonly mode?: string | undefined
-  /** With `discard`: the item is closed, not open again. */
+  /** With `discard`: close the item instead of reopening it. */
   readonly close?: boolean
   readonly signal?: AbortSignal
 }
 
 export type Done = FormulaOutcome | { readonly outcome: 'not-started'; readonly why: DoneRefusal }
 
-/**
- * `coppice done`, run by the agent. Running it again continues what an interrupted one has begun, and changes nothing
- * once it is done.
- */
+/** `coppice done`, run by the agent. Running it again continues an interrupted run; a completed one changes nothing. */
 export const done = async (context: FleetContext, request: DoneRequest): Promise<Done> => {
   const found = await startedAgent(context, request)
   if ('why' in found) return { outcome: 'not-started', why: found.why }
   const begun = await context.isolation.store.formulaRuns.runningOf(found.agent.id)
-  // One that died before its intent was recorded has done nothing: this one may finish in another way.
-  const isLeft =
-    begun !== undefined && !isIntended(begun) && (await finishFormula(context, begun)).outcome === 'refused'
-  const run = begun === undefined || isLeft ? await begin(context, found, request) : begun
+  // A run that died before its intent had no effect, so this one may use another formula.
+  const isAbandoned =
+    begun !== undefined && !isIntended(begun) && (await takeOverFormula(context, begun)).outcome === 'refused'
+  const run = begun === undefined || isAbandoned ? await begin(context, found, request) : begun
   const { signal } = request
   if (!isInside(context.isolation, found.agent)) return continueFormula(context, run.id, { signal })
-  const begunOnly = await continueFormula(context, run.id, { signal, until: 'intended' })
-  return begunOnly.outcome === 'intended' ? finishByServer(context, run.id, signal) : begunOnly
+  const intended = await continueFormula(context, run.id, { signal, until: 'intended' })
+  return intended.outcome === 'intended' ? finishByServer(context, run.id, signal) : intended
 }
 
-/** A quick program may finish before whoever started it has recorded that it runs. */
-const startedAgent = async ({ isolation }: FleetContext, request: DoneRequest): ReturnType<typeof presentAgent> => {
+/** Waits while the agent is `spawning`: a fast program may finish before its start is recorded. */
+const startedAgent = async ({ isolation }: FleetContext, request: DoneRequest): ReturnType<typeof currentAgent> => {
   const deadline = performance.now() + STARTED_WITHIN_MS
   for (;;) {
-    const found = await presentAgent(isolation, request)
+    const found = await currentAgent(isolation, request)
     if ('why' in found || found.agent.state !== 'spawning' || performance.now() > deadline) return found
     request.signal?.throwIfAborted()
     await delay(20)
@@ -82,29 +79,4 @@ const begin = async (
   const other = await store.formulaRuns.runningOf(agent.id)
   if (other !== undefined) return other
   throw new AppError('busy', 'another `coppice done` of this agent has just ended; run it again')
-}
-
-/** Those that nobody executes. */
-export const abandonedFormulas = async (context: FleetContext): Promise<readonly FormulaRun[]> => {
-  const { store, host } = context.isolation
-  const abandoned: FormulaRun[] = []
-  for (const run of await store.formulaRuns.running()) {
-    // Its worktree and its session are on the agent's host.
-    const isHere = (await store.fleetAgents.get(run.agentId))?.host === host
-    if (isHere && !isHeld(context, run)) abandoned.push(run)
-  }
-  return abandoned
-}
-
-/** Finishes what dead processes of this host have begun: whoever sees it first does it. */
-export const finishFormulas = async (context: FleetContext): Promise<readonly FormulaOutcome[]> => {
-  const outcomes: FormulaOutcome[] = []
-  for (const run of await abandonedFormulas(context)) {
-    try {
-      outcomes.push(await finishFormula(context, run))
-    } catch (error) {
-      context.isolation.log.warn('a formula could not be finished', { formula: run.formula, error })
-    }
-  }
-  return outcomes
 }

@@ -5,15 +5,15 @@ import { liveness } from '../../process/identity.ts'
 import type { FleetContext } from '../context.ts'
 import { continueFormula, type FormulaOutcome } from './run-formula.ts'
 
-/** The command that started us only has to print its answer. */
-const PATIENCE_MS = 60_000
+/** How long the command that started us may take to print its answer and exit. */
+const STARTER_MS = 60_000
 
 /**
- * Goes on with a formula outside of the session that it ends. While the command that started us runs, we descend from
- * the session ourselves, so its end is awaited first.
+ * Continues a formula outside the session that it ends. While the command that started us is running, we are a
+ * descendant of the session, so we wait for that command to exit first.
  */
 export const leaveOutside = async (context: FleetContext, runId: string, starter: string): Promise<FormulaOutcome> => {
-  const deadline = performance.now() + PATIENCE_MS
+  const deadline = performance.now() + STARTER_MS
   const identity = parseIdentityWord(starter)
   const isRunning = (): boolean => identity !== undefined && liveness(identity) !== 'dead'
   for (; isRunning(); await delay(20)) {
@@ -22,7 +22,7 @@ export const leaveOutside = async (context: FleetContext, runId: string, starter
   for (;;) {
     const outcome = await continueFormula(context, runId)
     if (outcome.outcome !== 'busy') return outcome
-    if (performance.now() > deadline) throw new AppError('timeout', 'another process goes on with it')
+    if (performance.now() > deadline) throw new AppError('timeout', 'another process is continuing it')
     await delay(100)
   }
 }

@@ -1,6 +1,6 @@
 /*
- * What happens on `coppice done`. In: a formula, an agent. Out: each step done once, whoever executes it and however
- * often that one dies. `choose.ts` says which formula, `steps/` what each step does.
+ * Executes a formula for `coppice done`. In: a formula and an agent. Out: each step done exactly once, whichever process
+ * executes it and however often one dies. `choose.ts` picks the formula; `steps/` has the steps.
  */
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
@@ -21,11 +21,11 @@ export type FormulaOutcome =
       readonly step: string
       readonly why: readonly DoneRefusal[]
     }
-  /** A living process executes it. */
+  /** Another live process is executing it. */
   | { readonly outcome: 'busy'; readonly run: FormulaRun }
-  /** Its intent is recorded: as far as we were asked to go. */
+  /** The intent is recorded, and the caller asked for no more. */
   | { readonly outcome: 'intended'; readonly run: FormulaRun }
-  /** Only the session's end is left, and the command that waits for us does that. */
+  /** Only `leave` is left, which the waiting command does. */
   | { readonly outcome: 'waited-for'; readonly run: FormulaRun }
 
 export type ContinueOptions = {
@@ -33,7 +33,7 @@ export type ContinueOptions = {
   readonly until?: 'intended'
 }
 
-/** Executes what is left of a run. Only one process does at a time; of a dead one, anybody takes over. */
+/** Executes the remaining steps of a run. Only one process does so at a time; any process can take over from a dead one. */
 export const continueFormula = async (
   context: FleetContext,
   runId: string,
@@ -51,10 +51,10 @@ export const continueFormula = async (
 }
 
 /**
- * Whoever executes it has died. Once the intent is recorded the rest is done; before that nothing has happened, and
- * whether the work is finished is for the agent to say again.
+ * Takes over a run whose process has died. Once the intent is recorded, the remaining steps are executed. Before that,
+ * nothing has taken effect, so the run is refused and the agent has to call `done` again.
  */
-export const finishFormula = async (
+export const takeOverFormula = async (
   context: FleetContext,
   run: FormulaRun,
   options: ContinueOptions = {},
@@ -82,7 +82,7 @@ export const abandonFormula = async (context: FleetContext, store: Store, agentI
 
 export const runOf = async ({ isolation: { store } }: FleetContext, id: string): Promise<FormulaRun> => {
   const run = await store.formulaRuns.get(id)
-  if (run === undefined) throw new AppError('not-found', 'this run of a formula is not recorded')
+  if (run === undefined) throw new AppError('not-found', 'unknown formula run')
   return run
 }
 
@@ -98,7 +98,7 @@ export const isHeld = ({ isolation: { host } }: FleetContext, { holder }: Formul
 const take = async (context: FleetContext, run: FormulaRun): Promise<boolean> => {
   const { store, host, self } = context.isolation
   if (context.executing.has(run.id)) return false
-  // From here on in this process, and with the claim in all others.
+  // Locks out other callers in this process; the claim below locks out other processes.
   context.executing.add(run.id)
   const isOurs = run.holder !== undefined && run.holder.host === host && isSame(run.holder.process, self)
   const holder = { host, process: self }
@@ -146,7 +146,7 @@ const executeAll = async (
     })
     await failpoint(`formula.${name}.effect`)
     if (result.state === 'handed-over') return { outcome: 'handed-over', run }
-    if (result.state === 'refused') return giveBack(context, subject, at, result.why)
+    if (result.state === 'refused') return refuseRun(context, subject, at, result.why)
     await store.transaction(async (inside) => {
       const now = clock()
       await result.record?.(inside)
@@ -158,7 +158,7 @@ const executeAll = async (
   }
 }
 
-/** By a living `coppice done` that isn't us. */
+/** Another live process, a `coppice done`, is waiting for this run. */
 const isAwaited = ({ isolation: { self } }: FleetContext, { waiter }: FormulaRun): boolean =>
   waiter !== undefined && !isSame(waiter, self) && liveness(waiter) !== 'dead'
 
@@ -173,7 +173,7 @@ const execute = async (context: FleetContext, subject: StepSubject, { step }: St
   }
 }
 
-/** Before the intent, it is over: the agent decides anew. After it, the next one who executes it tries again. */
+/** Before the intent, the run is refused, and the agent decides what to do. After it, the next process retries the step. */
 const noteFailure = async (
   context: FleetContext,
   subject: StepSubject,
@@ -182,16 +182,16 @@ const noteFailure = async (
   error: unknown,
 ): Promise<void> => {
   const { run, signal } = subject
-  if (!isIntended(run)) return void (await giveBack(context, subject, at, []))
-  // Whoever stopped us knows, and the next one continues.
+  if (!isIntended(run)) return void (await refuseRun(context, subject, at, []))
+  // Cancelled, not failed: the next process continues.
   if (signal?.aborted === true) return
   const { store, clock } = context.isolation
   const steps = withStep(run, at, { ...began, detail: toAppError(error).message })
   await store.formulaRuns.update(run.id, { steps }, clock())
 }
 
-/** It refused or failed before the item was settled: the agent works on, and may try again. */
-const giveBack = async (
+/** Ends the run as refused. The agent goes back to `working` and may call `done` again. */
+const refuseRun = async (
   { isolation: { store, clock } }: FleetContext,
   { run, agent }: StepSubject,
   at: number,
@@ -206,7 +206,7 @@ const giveBack = async (
   return refused({ ...run, steps, state: 'refused' })
 }
 
-/** With `step`, the record is replaced; without, what it doesn't name stays. */
+/** A change with `step` replaces the record; otherwise it is merged into it. */
 const withStep = ({ steps }: FormulaRun, at: number, change: Partial<StepRecord>): readonly StepRecord[] =>
   steps.map((one, i) => {
     if (i !== at) return one

@@ -7,11 +7,11 @@ import type { Store } from '../../store/store.ts'
 import type { FormulaRunPatch } from '../../store/fleet/store.ts'
 import type { FleetContext } from '../context.ts'
 
-/** What a step works on, read anew before each. */
+/** What a step works on, read again before each step. */
 export type StepSubject = {
   readonly run: FormulaRun
   readonly agent: FleetAgent
-  /** Undefined once it is settled and unhooked, and for a crew member's own work. */
+  /** Undefined for a crew member's own work. */
   readonly item: Item | undefined
   readonly codebase: Codebase
   readonly environment: IsolatedEnvironment | undefined
@@ -22,20 +22,17 @@ export type StepResult =
   | {
       readonly state: 'done' | 'skipped'
       readonly detail?: string
-      /** What later steps and the answer need. */
+      /** Values that later steps or the answer need. */
       readonly patch?: FormulaRunPatch
-      /** In the transaction that marks the step as done: what happens exactly once. */
+      /** Runs in the transaction that marks the step as done, so its changes happen exactly once. */
       readonly record?: (store: Store) => Promise<void>
     }
   /** The agent, or a person, has to do something first. */
   | { readonly state: 'refused'; readonly why: readonly DoneRefusal[] }
-  /** A process outside of the session goes on with it. */
+  /** A process outside the session continues the run. */
   | { readonly state: 'handed-over' }
 
-/**
- * One step. Doing it again after a crash ends in the same state: whatever it changes outside of the store, it looks at
- * first.
- */
+/** One step. It must be safe to repeat after a crash, so it checks what it changes outside the store before changing it. */
 export type Step = (context: FleetContext, subject: StepSubject) => Promise<StepResult>
 
 export const refusal = (...why: readonly DoneRefusal[]): StepResult => ({ state: 'refused', why })

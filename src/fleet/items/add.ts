@@ -1,6 +1,6 @@
 /*
- * Items: queued work. In: a title, or a change. Out: the item, checked and recorded with its history. `change.ts` moves
- * it when its agent does, `close.ts` when a person does.
+ * Adds and edits items. In: a title, or a change. Out: the item, validated and recorded with its history. `change.ts` has the
+ * moves that an agent causes, `close.ts` those that a person makes.
  */
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -17,7 +17,7 @@ export type ItemRequest = {
   /** The items that must be landed or closed before it starts. */
   readonly after: readonly number[]
   readonly by: string
-  /** The conversation that is told what becomes of it. */
+  /** The conversation to follow the item. */
   readonly conversation?: string | undefined
 }
 
@@ -31,7 +31,7 @@ export const addItem = async ({ isolation: { store, clock } }: Context, request:
     const after = await existing(inside, request.after)
     const item = { codebaseId: codebase.id, title, body, priority, after, source: undefined, createdBy: by, createdAt }
     const added = await inside.items.insert(item)
-    // Only one from a source can be there already.
+    // Only an imported item can exist already.
     if (added === undefined) throw new AppError('unexpected', 'the item was not added')
     if (conversation !== undefined) await inside.items.follow(added.id, conversation, createdAt)
     return added
@@ -57,10 +57,10 @@ export type ItemEdit = {
   readonly after?: readonly number[] | undefined
 }
 
-/** Its agent sees the change with its next `coppice prime`. */
+/** The item's agent sees the change at its next `coppice prime`. */
 export const editItem = ({ isolation: { store, clock } }: Context, id: number, edit: ItemEdit, by: string) =>
   store.transaction(async (inside): Promise<Item> => {
-    // Or two edits at once could make two items wait for each other.
+    // Locked, or two concurrent edits could make two items depend on each other.
     const waits = edit.after === undefined ? undefined : await inside.items.lockDependencies()
     const item = await itemNumbered(inside, id)
     const after = edit.after && (await existing(inside, edit.after))

@@ -2,11 +2,11 @@ import { canItemBecome, type Item, type ParkReason, type UnhookReason } from '..
 import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
 
-type Teller = Pick<FleetContext, 'tell'> & { readonly isolation: Pick<FleetContext['isolation'], 'clock'> }
+type Notifier = Pick<FleetContext, 'notify'> & { readonly isolation: Pick<FleetContext['isolation'], 'clock'> }
 
-/** The item needs a person. Call in a transaction. False if it is settled. */
+/** Marks the item as waiting for a person. Call in a transaction. False if it is settled. */
 export const parkItem = async (
-  { tell, isolation: { clock } }: Teller,
+  { notify, isolation: { clock } }: Notifier,
   store: Store,
   item: Item,
   { reason, by }: { readonly reason: ParkReason; readonly by: string },
@@ -21,7 +21,7 @@ export const parkItem = async (
     by,
     at: clock(),
   })
-  if (moved) await tell(store, { kind: 'parked', item: { ...item, state: 'parked', parked: reason }, reason })
+  if (moved) await notify(store, { kind: 'parked', item: { ...item, state: 'parked', parked: reason }, reason })
   return moved
 }
 
@@ -30,13 +30,13 @@ export type Unhook = {
   readonly agent: string
   readonly why: UnhookReason
   readonly by: string
-  /** Its environment is gone, or goes with its agent. */
+  /** The item's environment is gone, or is removed with the agent. */
   readonly withoutEnvironment?: boolean
 }
 
-/** The agent no longer works on the item. Call in the transaction that takes the item from the agent. */
+/** Ends the agent's work on the item. Call in the transaction that removes the item from the agent. */
 export const unhookItem = async (
-  { tell, isolation: { clock } }: Teller,
+  { notify, isolation: { clock } }: Notifier,
   store: Store,
   item: Item,
   { to, agent, why, by, withoutEnvironment = false }: Unhook,
@@ -49,9 +49,9 @@ export const unhookItem = async (
     by,
     at: clock(),
   })
-  // Whoever asked for a start that failed is told by the command itself.
+  // A failed start is reported by the command that asked for it.
   if (!moved || why === 'not-started') return moved
-  if (to === 'open') await tell(store, { kind: 'reopened', item: { ...item, state: to } })
-  if (to === 'closed') await tell(store, { kind: 'closed', item: { ...item, state: to } })
+  if (to === 'open') await notify(store, { kind: 'reopened', item: { ...item, state: to } })
+  if (to === 'closed') await notify(store, { kind: 'closed', item: { ...item, state: to } })
   return moved
 }

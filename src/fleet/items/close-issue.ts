@@ -5,12 +5,12 @@ import type { IsolationContext } from '../../isolation/context.ts'
 
 export type IssueClosing =
   | ClosedIssue
-  /** `not-landed`: nothing of it is on the base branch. `pull-request`: merging that closes the issue. */
+  /** `not-landed`: the work isn't on the base branch. `pull-request`: merging it closes the issue. */
   | { readonly outcome: 'left'; readonly why: 'not-landed' | 'pull-request' | 'no-issue' | 'other-repository' }
 
 /**
- * For an item that has landed without a pull request: its issue is closed with a comment. Doing it again changes
- * nothing. An item that is merely closed says nothing about the base branch, so its issue stays open.
+ * Closes the issue of an item that landed without a pull request, with a comment. Idempotent. The issue of an item that was
+ * closed without landing stays open.
  */
 export const closeSourceIssue = async (
   { forge }: Pick<IsolationContext, 'forge'>,

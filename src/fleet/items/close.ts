@@ -8,7 +8,7 @@ import type { GateAnswer } from '../../domain/removal/gates.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
 import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
-import { forgetFiles } from '../end-session.ts'
+import { deleteAgentFiles } from '../end-session.ts'
 import { abandonFormula } from '../formulas/run-formula.ts'
 import { itemNumbered } from './add.ts'
 import { parkItem, unhookItem } from './change.ts'
@@ -16,24 +16,24 @@ import { noteInWorktree } from './note-in-worktree.ts'
 
 export type Closed = {
   readonly item: Item
-  /** Its worktree, and why it stays; no reasons: it is removed. */
+  /** The item's worktree, and why it was kept. Without reasons, it was removed. */
   readonly worktree: { readonly environment: IsolatedEnvironment; readonly kept: readonly GateAnswer[] } | undefined
 }
 
 /**
- * Nothing more is to be done for the item. Its worktree goes if the gates let it. Refused while an agent works on it:
- * its tree is never taken from under it.
+ * Closes an item, and removes its worktree if the gates allow it. Throws while an agent is working on it, since a live
+ * agent's worktree is never removed.
  */
 export const closeItem = async (context: FleetContext, id: number, by: string): Promise<Closed> => {
   const { store, host } = context.isolation
   const item = await itemNumbered(store, id)
   if (isSettled(item.state)) return { item, worktree: undefined }
   const [agent] = await store.fleetAgents.ofItems([id])
-  if (agent !== undefined) await assertAsleep(context, agent, item)
+  if (agent !== undefined) await assertNotRunning(context, agent, item)
   const isClosed = await store.transaction(async (inside) => {
-    // Until this is recorded, no agent of this host is given an item, and none is started.
+    // Prevents this host from starting an agent or assigning an item until the transaction ends.
     await inside.fleetControl.lock(host)
-    // First: whoever gives it to an agent of another host after this has moved it, too.
+    // Read before its agent: another host that hooks the item after this read also moves it, so `close` fails.
     const current = await itemNumbered(inside, id)
     const [now] = await inside.fleetAgents.ofItems([id])
     const isAsSeen = now?.id === agent?.id && now?.spawn === agent?.spawn && now?.state === agent?.state
@@ -43,7 +43,7 @@ export const closeItem = async (context: FleetContext, id: number, by: string): 
     }
     return true
   })
-  if (isClosed && agent?.kind === 'worker') forgetFiles(context, agent.name)
+  if (isClosed && agent?.kind === 'worker') deleteAgentFiles(context, agent.name)
   return { item: await itemNumbered(store, id), worktree: await removeWorktree(context, item) }
 }
 
@@ -59,7 +59,7 @@ const close = async (
     if (!(await abandonFormula(context, store, agent.id))) {
       throw new AppError('busy', `${agent.name} is just finishing item ${item.id}`, { remedy: 'try again' })
     }
-    await takeItem(store, agent, clock())
+    await releaseAgent(store, agent, clock())
     const gone = { to: 'closed', agent: agent.name, why: 'closed', by, withoutEnvironment: true } as const
     return unhookItem(context, store, item, gone)
   }
@@ -67,18 +67,18 @@ const close = async (
   const patch = { environmentId: undefined }
   const closing = { from: item.state, to: 'closed', change, patch, by, at: clock() } as const
   if (!(await store.items.move(item.id, closing))) return false
-  await context.tell(store, { kind: 'closed', item: { ...item, state: 'closed' } })
+  await context.notify(store, { kind: 'closed', item: { ...item, state: 'closed' } })
   return true
 }
 
-/** A worker came for this item and goes with it; a crew member stays. */
-const takeItem = async (store: Store, { id, kind, state, name }: FleetAgent, at: number): Promise<void> => {
+/** Removes the item from its agent. A worker is gone with its item; a crew member stays. */
+const releaseAgent = async (store: Store, { id, kind, state, name }: FleetAgent, at: number): Promise<void> => {
   if (kind === 'crew') return store.fleetAgents.update(id, { itemId: undefined })
   if (await store.fleetAgents.move(id, state, 'gone', { endedAt: at, session: undefined })) return
   throw new AppError('busy', `${name} was just started again`)
 }
 
-const assertAsleep = async (context: FleetContext, agent: FleetAgent, { id }: Item): Promise<void> => {
+const assertNotRunning = async (context: FleetContext, agent: FleetAgent, { id }: Item): Promise<void> => {
   if (agent.host !== context.isolation.host) {
     throw new AppError('busy', `the agent of item ${id} is on another machine`, { remedy: 'close the item there' })
   }
@@ -104,7 +104,7 @@ const removeWorktree = async (context: FleetContext, { id, environmentId }: Item
   }
 }
 
-/** Needs a person: nobody starts with it until it is slung again. Its agent keeps its session and its worktree. */
+/** Parks an item on a person's request, until it is slung again. Its agent keeps its session and worktree. */
 export const parkByHand = (
   context: FleetContext,
   id: number,
@@ -119,7 +119,7 @@ export const parkByHand = (
     return itemNumbered(inside, id)
   })
 
-/** Back into the queue. */
+/** Puts a parked item without an agent back into the queue. */
 export const reopenItem = (context: FleetContext, itemId: number, by: string): Promise<Item> =>
   context.isolation.store.transaction(async (inside) => {
     const { clock } = context.isolation

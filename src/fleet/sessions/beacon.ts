@@ -2,7 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { Item } from '../../domain/fleet/item.ts'
 
-/** The first prompt of a session: who the agent is, where, and what to do. The rest it gets from `coppice prime`. */
+/** The first prompt of a session: who and where the agent is, and what to do. `coppice prime` gives the rest. */
 export const beaconFor = (
   { name, kind, pool, restarts }: FleetAgent,
   item: Item | undefined,

@@ -1,8 +1,8 @@
 import type { IsolationContext } from '../../isolation/context.ts'
 
-/** What sessions need. `env`: our own variables, of which tmux gets a few. */
+/** What sessions need. `env`: this process's variables, some of which tmux gets. */
 export type SessionsContext = Pick<IsolationContext, 'home' | 'clock' | 'log'> & {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** A longer log is moved aside: of an agent's life, up to twice as much is kept (default: 10 MB). */
+  /** A log that reaches this size is rotated, so up to twice as much is kept per agent (default: 10 MB). */
   readonly longestLogBytes?: number
 }

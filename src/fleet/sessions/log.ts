@@ -4,7 +4,7 @@ export const LONGEST_LOG_BYTES = 10_000_000
 
 const TAIL_BYTES = 256_000
 
-/** The last lines of a log, as plain text. Those of a log that was just begun anew are in the one before. */
+/** The last lines of a log, as plain text. Includes the previous log if this one was just rotated. */
 export const tailOf = (file: string, lines: number): string => {
   const now = linesOf(file)
   const before = now.length < lines ? linesOf(`${file}.1`) : []
@@ -16,7 +16,7 @@ const linesOf = (file: string): string[] => {
   return text === '' ? [] : text.split('\n')
 }
 
-/** Without what moves a terminal's cursor, sets colors or titles. */
+/** Removes escape sequences, which move the cursor or set colors and titles. */
 const plainText = (text: string): string =>
   text.replaceAll(SEQUENCE, '').replaceAll('\r\n', '\n').replaceAll(CONTROLS, '')
 
@@ -26,5 +26,5 @@ const SEQUENCE = new RegExp(
   'g',
 )
 
-/** All but tabs and line ends. */
+/** Control characters except tabs and line feeds. */
 const CONTROLS = /(?![\t\n])\p{Cc}/gu

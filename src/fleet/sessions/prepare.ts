@@ -20,9 +20,9 @@ import {
   requestsDirectory,
   rootFile,
   startedFile,
-} from './places.ts'
+} from './paths.ts'
 
-const LEFT = [
+const LEFTOVERS = [
   startedFile,
   endedFile,
   environmentFile,
@@ -33,21 +33,21 @@ const LEFT = [
   answersDirectory,
 ] as const
 
-/** The agent's directory, without anything that an earlier session left there. */
+/** Creates the agent's directory, and deletes what an earlier session left there. */
 export const prepareDirectory = ({ home }: Pick<SessionsContext, 'home'>, name: string): string => {
   const directory = agentDirectory(home, name)
   makeDirectorySync(directory)
   makeDirectorySync(dirname(logFile(home, name)))
-  // Before tmux creates it, readable by everybody.
+  // Created here because tmux would make it readable by everybody.
   closeSync(openLogSync(logFile(home, name)))
-  // Whatever is there: the agent could write here, and a directory in the place of a file must not stop its next life.
-  for (const place of LEFT) deleteTreeSync(place(directory))
+  // Whatever kind of file it is: an agent could put a directory here to block its next start.
+  for (const leftover of LEFTOVERS) deleteTreeSync(leftover(directory))
   return directory
 }
 
 /**
- * Ends every process of a session: the tree of its root, and what it put elsewhere. Resolves to whether all of it is
- * provably dead.
+ * Ends every process of a session: its root's tree, and any marked process outside that tree. Resolves to whether all of
+ * them are provably dead.
  */
 export const endProcesses = async (
   { clock }: Pick<SessionsContext, 'clock'>,
@@ -59,7 +59,7 @@ export const endProcesses = async (
 ): Promise<boolean> => {
   if (root !== undefined) {
     await killTree(root, { graceMs, clock })
-    // Also if nothing was signalled, because we are part of it ourselves.
+    // Covers the case that nothing was signalled because this process is in the tree.
     if (liveness(root) !== 'dead') return false
   }
   if ((await killRun(marks, { graceMs, clock })).outcome !== 'dead') return false

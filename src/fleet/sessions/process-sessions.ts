@@ -13,13 +13,13 @@ import { spawnDetached } from '../../process/spawn.ts'
 import { unmarked } from '../../process/spawn-unmarked.ts'
 import type { SessionsContext } from './context.ts'
 import { LONGEST_LOG_BYTES, tailOf } from './log.ts'
-import { agentDirectory, inputFile, logFile, rootFile } from './places.ts'
+import { agentDirectory, inputFile, logFile, rootFile } from './paths.ts'
 import { endProcesses, prepareDirectory } from './prepare.ts'
 import { untilRunning } from './running.ts'
-import type { NewSession, SessionKindRules, SessionSeen } from './session.ts'
+import type { NewSession, SessionKindRules, ListedSession } from './session.ts'
 import { wrapped } from './wrapper.ts'
 
-/** Each agent as a background process without a terminal: its output goes to the log, its input comes from a FIFO. */
+/** Runs each agent as a background process without a terminal: output goes to a log, input comes from a FIFO. */
 export const createProcessSessions = (context: SessionsContext): SessionKindRules => {
   const { home, clock, longestLogBytes = LONGEST_LOG_BYTES } = context
 
@@ -27,7 +27,7 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
     { name, directory: worktree, command, variables, mark, answersRequests }: NewSession,
     onBegun: (session: FleetSession) => Promise<void>,
   ): Promise<FleetSession> => {
-    const earlier = seen(agentDirectory(home, name), name)[0]
+    const earlier = sessionIn(agentDirectory(home, name), name)[0]
     if (earlier?.dead === false) throw new AppError('busy', `an earlier session of ${name} is still running`)
     const directory = prepareDirectory(context, name)
     let root: ProcessIdentity | undefined
@@ -39,14 +39,14 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
         log: { file: logFile(home, name), longestBytes: longestLogBytes },
       })
       root = await spawnDetached({
-        // Nor does it end with the agent that may have asked for it.
+        // Unmarked, so that it doesn't end with an agent's session that this command may be running in.
         ...unmarked(program, args),
         cwd: worktree,
         env: variables,
         logFile: logFile(home, name),
       })
       const startedAt = clock()
-      // Without a server that lists sessions, this is how the next start finds it.
+      // No server lists these sessions; this file is how they are found.
       writeNewFileSync(rootFile(directory), `${identityWord(root)}\n`, { mode: 0o600, sync: true })
       const session: FleetSession = { kind: 'process', target: name, root, startedAt }
       await onBegun(session)
@@ -64,7 +64,7 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
     start,
     list: async () => {
       const entries = await unlessMissing(listDirectory(Buffer.from(dirname(agentDirectory(home, 'any')))))
-      return (entries ?? []).flatMap(({ name }) => seen(agentDirectory(home, name), name))
+      return (entries ?? []).flatMap(({ name }) => sessionIn(agentDirectory(home, name), name))
     },
     peek: async ({ target }, lines) => tailOf(logFile(home, target), lines),
     send: ({ target }, text) => writeFifo(inputFile(agentDirectory(home, target)), `${text}\n`),
@@ -72,7 +72,7 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
   }
 }
 
-const seen = (directory: string, name: string): SessionSeen[] => {
+const sessionIn = (directory: string, name: string): ListedSession[] => {
   const startedAt = lstatIfThere(rootFile(directory))?.mtimeMs
   if (startedAt === undefined) return []
   const root = rootIn(directory)
@@ -80,7 +80,7 @@ const seen = (directory: string, name: string): SessionSeen[] => {
   return root === undefined ? [] : [{ name, target: name, root, startedAt, dead: liveness(root) === 'dead' }]
 }
 
-/** One agent's file that can't be read must not hide the sessions of all others. */
+/** Doesn't throw: one unreadable file must not hide the sessions of other agents. */
 const rootIn = (directory: string): ProcessIdentity | undefined | 'unusable' => {
   try {
     return parseIdentityWord(readUntrustedTextSync(rootFile(directory), { maxBytes: 1_000 })?.trim() ?? '')

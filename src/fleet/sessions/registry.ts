@@ -14,9 +14,9 @@ const kinds = { tmux: createTmuxSessions, process: createProcessSessions } as co
 >
 
 export type Sessions = {
-  /** The kind of a session that exists. */
+  /** For an existing session of this kind. */
   readonly of: (kind: SessionKind) => SessionKindRules
-  /** The kind of new sessions. */
+  /** For new sessions. */
   readonly chosen: () => SessionKindRules
   readonly all: () => readonly SessionKindRules[]
 }

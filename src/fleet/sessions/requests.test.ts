@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFil
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
-import { answersDirectory, requestsDirectory } from './places.ts'
+import { answersDirectory, requestsDirectory } from './paths.ts'
 import { askSession, giveAnswer, type SessionAnswer, type SessionRequest, takeRequest } from './requests.ts'
 
 let box: Sandbox

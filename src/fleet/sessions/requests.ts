@@ -1,7 +1,7 @@
 /*
- * What an agent's commands ask of their session, because their own sandbox keeps them from the database, the network and
- * the processes outside. In: a request, as a file that the agent may write, and its name through a FIFO. Out: the answer,
- * as a file that it may only read. `wrapper.ts` has the shell that listens.
+ * Requests from an agent's commands to their session. Needed because the agent's sandbox blocks the database, the network
+ * and processes outside. In: a request in a file that the agent can write, and its name through a FIFO. Out: the answer in
+ * a file that the agent can only read. `wrapper.ts` has the shell that listens.
  */
 import { rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -13,12 +13,12 @@ import { isFifoRead, writeFifo } from '../../process/files/fifo.ts'
 import { lstatIfThere } from '../../process/files/lstat-if-there.ts'
 import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { replaceFileSync, writeNewFileSync } from '../../process/files/replace-file.ts'
-import { answersDirectory, requestsDirectory } from './places.ts'
+import { answersDirectory, requestsDirectory } from './paths.ts'
 
-/** Names the directory of requests to the commands of the session. Without it they do their work themselves. */
+/** Tells the session's commands where to leave requests. If it isn't set, they do the work themselves. */
 export const REQUESTS = 'COPPICE_REQUESTS'
 
-/** Nothing else can be asked for: the agent writes the request. */
+/** The agent writes the request, so nothing else is accepted. */
 const schema = z.discriminatedUnion('command', [
   z.strictObject({ command: z.literal('prime') }),
   z.strictObject({ command: z.literal('done'), mode: z.string().max(200).optional(), close: z.boolean().optional() }),
@@ -33,32 +33,36 @@ export type SessionAnswer =
 const MOST_REQUEST_BYTES = 10_000
 const MOST_ANSWER_BYTES = 10_000_000
 
-/** How often the asker looks whether anybody still listens. */
+/** How often the caller checks that the session is still listening. */
 const LISTENS_MS = 1_000
 
-/** Asks, and waits for the answer as long as the session lasts. `id`: a new UUID. */
+/** Sends a request, and waits for the answer while the session exists. `id`: a new UUID. */
 export const askSession = async (
   requests: string,
   request: SessionRequest,
   { id, signal }: { readonly id: string; readonly signal: AbortSignal },
 ): Promise<SessionAnswer> => {
-  const [asked, answered, bell] = [join(requests, id), join(dirname(requests), 'answers', id), join(requests, BELL)]
-  writeNewFileSync(asked, JSON.stringify(request), { mode: 0o600 })
+  const [requestFile, answerFile, bell] = [
+    join(requests, id),
+    join(dirname(requests), 'answers', id),
+    join(requests, BELL),
+  ]
+  writeNewFileSync(requestFile, JSON.stringify(request), { mode: 0o600 })
   try {
     await writeFifo(bell, `${id}\n`)
-    for (let lookAt = performance.now() + LISTENS_MS; ; await delay(30, undefined, { signal })) {
-      const text = readUntrustedTextSync(answered, { maxBytes: MOST_ANSWER_BYTES })
+    for (let checkAt = performance.now() + LISTENS_MS; ; await delay(30, undefined, { signal })) {
+      const text = readUntrustedTextSync(answerFile, { maxBytes: MOST_ANSWER_BYTES })
       if (text !== undefined) return answerIn(text)
-      if (performance.now() < lookAt) continue
+      if (performance.now() < checkAt) continue
       if (!isFifoRead(bell)) throw new AppError('program-failed', 'the session has ended')
-      lookAt = performance.now() + LISTENS_MS
+      checkAt = performance.now() + LISTENS_MS
     }
   } catch (error) {
     if (signal.aborted) throw new AppError('cancelled', 'cancelled', { cause: error })
     throw error
   } finally {
-    // This also tells the session that its answer has arrived.
-    rmSync(asked, { force: true })
+    // Also tells the session that its answer was read.
+    rmSync(requestFile, { force: true })
   }
 }
 
@@ -70,7 +74,7 @@ const answerIn = (text: string): SessionAnswer => {
   throw new AppError('program-failed', 'the session failed to do this')
 }
 
-/** The agent may have written anything. */
+/** Throws if the agent wrote anything but a valid request. */
 export const takeRequest = (directory: string, id: string): SessionRequest => {
   if (!/^[0-9a-f-]{1,64}$/.test(id)) throw new AppError('usage', 'invalid request')
   try {
@@ -81,15 +85,15 @@ export const takeRequest = (directory: string, id: string): SessionRequest => {
   }
 }
 
-/** How long the asker may take to read an answer before the session may end. */
+/** How long the caller may take to read an answer before the session may end. */
 const READ_MS = 2_000
 
 /** Resolves when the answer has been read. */
 export const giveAnswer = async (directory: string, id: string, answer: SessionAnswer): Promise<void> => {
-  const place = join(answersDirectory(directory), id)
-  replaceFileSync(place, JSON.stringify(answer), { mode: 0o600 })
+  const file = join(answersDirectory(directory), id)
+  replaceFileSync(file, JSON.stringify(answer), { mode: 0o600 })
   const deadline = performance.now() + READ_MS
   const request = join(requestsDirectory(directory), id)
   while (lstatIfThere(request) !== undefined && performance.now() < deadline) await delay(20)
-  rmSync(place, { force: true })
+  rmSync(file, { force: true })
 }

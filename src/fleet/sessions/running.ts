@@ -4,15 +4,15 @@ import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { argumentsOf } from '../../process/arguments.ts'
 import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { identifySync, liveness } from '../../process/identity.ts'
-import { endedFile, startedFile } from './places.ts'
+import { endedFile, startedFile } from './paths.ts'
 import { STARTER } from './wrapper.ts'
 
-/** How long the shell around it may take to start the program. */
+/** How long the shell may take to start the program. */
 const START_MS = 20_000
 
 /**
- * Waits until the program itself runs: its process has replaced the shell that was to become it. Throws with the exit
- * code if it ended before, as it does if there is no such program.
+ * Waits until the program has replaced the shell that starts it. Throws if it ends before that, for example because there is
+ * no such program.
  */
 export const untilRunning = async (
   directory: string,
@@ -32,10 +32,10 @@ export const untilRunning = async (
   }
 }
 
-/** As the shell around it wrote it; undefined while it runs, or if that shell was killed. */
+/** Written by the shell around the program. Undefined while the program runs, or if that shell was killed. */
 export const exitCodeIn = (directory: string): number | undefined => numberIn(endedFile(directory))
 
-/** The program's own process. Undefined before it runs. */
+/** The program's process. Undefined before it starts. */
 export const programIn = (directory: string): ProcessIdentity | undefined => {
   const pid = numberIn(startedFile(directory))
   return pid === undefined ? undefined : identifySync(pid)
@@ -45,7 +45,7 @@ const isProgramRunning = async (directory: string): Promise<boolean> => {
   const program = programIn(directory)
   if (program === undefined || liveness(program) !== 'alive') return false
   const words = await argumentsOf(program.pid)
-  // Until exec it is the shell, which has these words.
+  // Before exec it is still the shell, whose arguments contain these words.
   return words !== undefined && !words.join(' ').includes(STARTER)
 }
 
@@ -54,7 +54,7 @@ const numberIn = (file: string): number | undefined => {
   return text !== undefined && /^\d{1,10}$/.test(text) ? Number(text) : undefined
 }
 
-/** Its session has no process any more. */
+/** For a session whose processes have all ended. */
 export const endedAtOnce = (directory: string): AppError => notStarted(exitCodeIn(directory))
 
 const notStarted = (code: number | undefined): AppError =>
@@ -62,7 +62,7 @@ const notStarted = (code: number | undefined): AppError =>
     remedy: "check the pool's agent and command in config.yaml",
   })
 
-/** As a shell reports it. */
+/** Exit codes as a shell reports them. */
 const whyNot = (code: number | undefined): string => {
   if (code === 127) return "the agent's program wasn't found"
   if (code === 126) return "the agent's program couldn't be run"

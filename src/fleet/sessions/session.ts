@@ -1,6 +1,6 @@
 /*
- * Sessions: where an agent's program runs, so that it can be watched, spoken to and ended. In: an agent, a directory, a
- * command. Out: its process. tmux and plain background processes implement the same; `registry.ts` chooses.
+ * Sessions: where an agent's program runs, so that it can be watched, sent messages and ended. In: an agent, a directory, a
+ * command. Out: its process. Implemented by tmux and by plain background processes; `registry.ts` chooses.
  */
 import type { FleetSession, SessionKind } from '../../domain/fleet/agent.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
@@ -16,11 +16,11 @@ export type NewSession = {
   readonly command: readonly [string, ...string[]]
   /** The program's whole environment. */
   readonly variables: Readonly<Record<string, string>>
-  /** On every process of the session, to find any that it leaves behind. */
+  /** Inherited by every process of the session, to find any that it leaves behind. */
   readonly mark: RunMark
-  /** Its commands run in a sandbox, so the session does for them what they can't (`requests.ts`). */
+  /** The program's commands run in a sandbox, so the session answers their requests (`requests.ts`). */
   readonly answersRequests?: boolean | undefined
-  /** In a terminal, Ctrl-C becomes Escape. */
+  /** In a terminal, send Escape for Ctrl-C. */
   readonly escapeOnInterrupt?: boolean | undefined
 }
 
@@ -32,19 +32,19 @@ export type SessionKindRules = {
    * running; if it doesn't start, ends what was started and throws.
    */
   start(session: NewSession, onBegun: (session: FleetSession) => Promise<void>): Promise<FleetSession>
-  /** Those of this kind that exist now, by agent name. Throws if that can't be told. */
-  list(): Promise<readonly SessionSeen[]>
-  /** The last lines that it printed. */
+  /** The sessions of this kind that exist now. Throws if they can't be listed. */
+  list(): Promise<readonly ListedSession[]>
+  /** The last lines that the program printed. */
   peek(session: FleetSession, lines: number): Promise<string>
-  /** Gives the program this text as input. */
+  /** Sends the program a text as input. */
   send(session: FleetSession, text: string): Promise<void>
-  /** After all its processes have ended: removes what is left of it. */
+  /** Removes what is left of a session whose processes have all ended. */
   clear(name: string): Promise<void>
-  /** What attaches a terminal. Only with `can.attach`. */
+  /** The command that attaches a terminal. Only with `can.attach`. */
   attachCommand?(session: FleetSession): AttachCommand
 }
 
-export type SessionSeen = {
+export type ListedSession = {
   readonly name: string
   readonly target: string
   readonly root: ProcessIdentity | undefined

@@ -8,7 +8,7 @@ import { logWriter } from '../../process/log-writer.ts'
 import { createTmux, type Tmux, tmuxSettings } from '../../process/tmux.ts'
 import type { SessionsContext } from './context.ts'
 import { LONGEST_LOG_BYTES } from './log.ts'
-import { environmentFile, fleetHome, logFile } from './places.ts'
+import { environmentFile, fleetHome, logFile } from './paths.ts'
 import { endProcesses, prepareDirectory } from './prepare.ts'
 import { endedAtOnce, untilRunning } from './running.ts'
 import type { NewSession, SessionKindRules } from './session.ts'
@@ -16,7 +16,7 @@ import { submit } from './submit.ts'
 import { tmuxSocket } from './tmux-socket.ts'
 import { environmentScript, wrapped } from './wrapper.ts'
 
-/** Each agent in a tmux session of its own, on a server of our own. */
+/** Runs each agent in its own tmux session, on a tmux server that only Coppice uses. */
 export const createTmuxSessions = (context: SessionsContext): SessionKindRules => {
   const { home, clock, env, longestLogBytes = LONGEST_LOG_BYTES } = context
   const settingsFile = join(fleetHome(home), 'tmux.conf')
@@ -28,9 +28,9 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
   ): Promise<FleetSession> => {
     makeDirectorySync(fleetHome(home))
     writeNewFileSync(settingsFile, tmuxSettings, { mode: 0o600 })
-    await makeRoom(name)
+    await endDeadSession(name)
     const directory = prepareDirectory(context, name)
-    // Its terminal is tmux, whatever ours is.
+    // The session's TERM is tmux's, not ours.
     const { TERM: _ours, ...inTmux } = variables
     writeNewFileSync(environmentFile(directory), environmentScript(inTmux), { mode: 0o600 })
     const { pid } = await tmux.start({
@@ -55,11 +55,11 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
     }
   }
 
-  /** A session whose program has ended stays until somebody needs its name. */
-  const makeRoom = async (name: string): Promise<void> => {
-    const there = (await tmux.list()).find(({ session }) => session === targetOf(name))
-    if (there === undefined) return
-    if (!there.dead) throw new AppError('busy', `the tmux session ${targetOf(name)} is still running`)
+  /** Removes an ended session of this name; such sessions stay until the name is needed. */
+  const endDeadSession = async (name: string): Promise<void> => {
+    const existing = (await tmux.list()).find(({ session }) => session === targetOf(name))
+    if (existing === undefined) return
+    if (!existing.dead) throw new AppError('busy', `the tmux session ${targetOf(name)} is still running`)
     await tmux.end(targetOf(name))
   }
 
@@ -74,7 +74,7 @@ export const createTmuxSessions = (context: SessionsContext): SessionKindRules =
           : [],
       ),
     peek: async ({ root }, lines) => tmux.capture(await tmux.paneOf(root.pid), lines),
-    // By its process: a person who is attached may have another window in front.
+    // Finds the pane by its process, because an attached person may have opened other windows.
     send: async ({ root }, text) => {
       const pane = await tmux.paneOf(root.pid)
       if (pane.dead) throw new AppError('program-failed', 'its program has ended')

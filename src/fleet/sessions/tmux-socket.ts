@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import { lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../../domain/errors.ts'
-import { fleetHome } from './places.ts'
+import { fleetHome } from './paths.ts'
 
-/** The kernel cuts a socket's path here. */
+/** A little below the kernel's limit for the path of a socket. */
 const MOST_BYTES = 100
 
 /**
- * In the home, which nobody else can enter. If its path is too long for a socket, in a directory of our own below /tmp:
- * whoever owns that decides what our terminals show, so it must be ours.
+ * In the home, which is private. If that path is too long for a socket, in a private directory below /tmp. Whoever owns that
+ * directory controls our terminals, so it must be ours.
  */
 export const tmuxSocket = (home: string): string => {
   const own = join(fleetHome(home), 'tmux')

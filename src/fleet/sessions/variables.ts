@@ -1,5 +1,5 @@
 import { delimiter, join } from 'node:path'
-import { settingTable } from '../../domain/config/settings.ts'
+import { type Setting, settingTable } from '../../domain/config/settings.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { Author } from '../../isolation/provider.ts'
@@ -9,10 +9,10 @@ import { makeDirectorySync } from '../../process/files/make-directory.ts'
 import { replaceFileSync } from '../../process/files/replace-file.ts'
 import type { FleetContext } from '../context.ts'
 import type { SessionProgram } from '../program.ts'
-import { agentDirectory, fleetHome, requestsDirectory } from './places.ts'
+import { agentDirectory, fleetHome, requestsDirectory } from './paths.ts'
 import { REQUESTS } from './requests.ts'
 
-/** Those that say which agent a command belongs to. What must outlive a session is started without them. */
+/** Variables that tie a command to an agent. Processes that must outlive a session are started without them. */
 export const sessionOnly: ReadonlySet<string> = new Set([
   'COPPICE_DIR',
   'COPPICE_AGENT',
@@ -36,8 +36,8 @@ export type SessionVariables = {
 }
 
 /**
- * The whole environment of a session: the allow-list, what its program gets, and where it is. Unlike a conversation's
- * agent it knows COPPICE_HOME, since its own commands (`coppice prime`, `coppice done`) work there.
+ * The whole environment of a session. Unlike a conversation's agent, it gets COPPICE_HOME, because its commands
+ * (`coppice prime`, `coppice done`) need it.
  */
 export const sessionVariables = async (
   { isolation, installation }: Pick<FleetContext, 'isolation' | 'installation'>,
@@ -65,19 +65,17 @@ export const sessionVariables = async (
   }
 }
 
-/** Settings that come from variables count for the agent's own commands, too. */
+/** Passes settings that come from variables on to the agent's commands, except secrets. */
 const ownSettings = ({ ownEnvironment = {} }: Pick<FleetContext['isolation'], 'ownEnvironment'>) =>
   Object.fromEntries(
-    Object.values(settingTable).flatMap(({ variable }) => {
-      const value = variable === undefined || hidden.has(variable) ? undefined : ownEnvironment[variable]
-      return variable === undefined || value === undefined ? [] : [[variable, value] as const]
+    Object.values<Setting<unknown>>(settingTable).flatMap(({ variable, rule }) => {
+      if (variable === undefined || rule.secret === true || sessionOnly.has(variable)) return []
+      const value = ownEnvironment[variable]
+      return value === undefined ? [] : [[variable, value] as const]
     }),
   )
 
-/** A secret, and the variable that names the session's agent. */
-const hidden: ReadonlySet<string> = new Set(['COPPICE_DATABASE_URL', 'COPPICE_AGENT'])
-
-/** A crew member commits under one name everywhere. No mail can ever be sent to such an address. */
+/** A crew member commits under the same name everywhere. No mail can be delivered to this address. */
 export const identityOf = (name: string): Author => ({ name, email: `${name}@crew.coppice.invalid` })
 
 const authorOf = (agent: string): Record<string, string> => {
@@ -85,7 +83,7 @@ const authorOf = (agent: string): Record<string, string> => {
   return { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email, GIT_COMMITTER_NAME: name, GIT_COMMITTER_EMAIL: email }
 }
 
-/** A directory whose `coppice` is this very installation, for the front of a session's PATH. */
+/** Creates the directory that goes first on a session's PATH. Its `coppice` runs this installation. */
 const installShim = (home: string, installation: readonly string[]): string => {
   const directory = join(fleetHome(home), 'bin')
   makeDirectorySync(directory)

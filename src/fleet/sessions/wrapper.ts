@@ -1,10 +1,10 @@
 import { logWriterScript } from '../../process/log-writer.ts'
 import { MARK_SCRIPT, markArguments, type RunMark } from '../../process/run-mark.ts'
 
-/** Leaves its process ID, and becomes the program. */
+/** Records its process ID, then becomes the program. */
 export const STARTER = 'printf "%s\\n" "$$" >"$0/started.new" && mv "$0/started.new" "$0/started" && exec "$@"'
 
-/** Without a terminal: input comes from one FIFO, and output goes through another to whoever writes the log. */
+/** Without a terminal: input comes from one FIFO, and output goes through another to the log writer. */
 const BACKGROUND = `if [ -n "$log" ]; then
   rm -f "$dir/input" "$dir/output" && (umask 077; mkfifo "$dir/input" "$dir/output") || exit 126
   /bin/sh -c "$writer" coppice-log "$log" "$longest" <"$dir/output" >/dev/null 2>&1 &
@@ -13,8 +13,8 @@ fi
 `
 
 /**
- * Does for commands in the agent's sandbox what they can't: their requests come as names of files, a line each. Shells
- * and FIFOs, since one process per agent that only waits would cost 60 MB. A failed answer is an answer, too.
+ * Answers requests from commands in the agent's sandbox. Reads one file name per line. A shell and a FIFO, because a waiting
+ * Node process per agent would cost 60 MB. If the answer fails, an empty one is written so that the command stops waiting.
  */
 const REQUESTS = `if [ -n "$requests" ]; then
   (umask 077; mkdir -p "$dir/requests" "$dir/answers" && rm -f "$dir/requests/bell" && mkfifo "$dir/requests/bell") || exit 126
@@ -27,12 +27,12 @@ fi
 `
 
 /**
- * The shell around an agent's program. It stays, so that the program's end is on disk whatever becomes of tmux or of us,
- * and outlives signals that are meant for the program. Arguments: the cgroup and the limit of the mark, the
- * agent's directory, whether requests are answered (or empty), the log (empty with a terminal), its longest size and its
- * writer, the program with its arguments.
+ * The shell around an agent's program. It records the program's exit code on disk, whatever happens to tmux or to Coppice,
+ * and ignores signals that are meant for the program. Arguments: the cgroup and the limit of the mark; the agent's
+ * directory; whether to answer requests (or empty); the log (empty with a terminal), its maximum size and its writer; the
+ * program and its arguments.
  *
- * `$TMUX` is hidden: an agent that uses tmux gets the user's own server, not the one with all agents.
+ * `$TMUX` is unset, so that an agent that uses tmux gets the user's server, not the one with all agents.
  */
 const SCRIPT = `${MARK_SCRIPT}dir=$1 requests=$2 log=$3 longest=$4 writer=$5 answering=; shift 5
 unset TMUX TMUX_PANE
@@ -73,7 +73,7 @@ export const wrapped = (
   ...command,
 ]
 
-/** For `environment`: read by the shell, so that no value is ever on a command line. */
+/** Content of the file `environment`, which the shell reads so that no value appears on a command line. */
 export const environmentScript = (variables: Readonly<Record<string, string>>): string =>
   Object.entries(variables)
     .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name))

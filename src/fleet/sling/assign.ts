@@ -3,7 +3,6 @@ import { isProvablyDead } from '../../isolation/agents-inside.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { Item } from '../../domain/fleet/item.ts'
-import type { PoolSettings } from '../../domain/fleet/pool.ts'
 import type { SlingRefusal } from '../../domain/fleet/sling-refusal.ts'
 import { isClean } from '../../domain/removal/uncommitted.ts'
 import { toWork } from '../../domain/work.ts'
@@ -15,101 +14,54 @@ import type { Store } from '../../store/store.ts'
 import { writeAgentFile } from '../agent-file.ts'
 import type { FleetContext } from '../context.ts'
 import { unhookItem } from '../items/change.ts'
-import { membersOf } from '../pools.ts'
-import { removeAgent } from '../remove-agent.ts'
 import { beaconFor } from '../sessions/beacon.ts'
-import { stopAgent } from '../stop-agent.ts'
 import { treeOf } from '../tree.ts'
 import { type Asker, moveToHooked, whyNotNow, whyNotUp } from './hook.ts'
-import type { Slung } from './slung.ts'
+import type { SlingOutcome } from './outcome.ts'
 
 type Assignment = { readonly item: Item; readonly codebase: Codebase; readonly agent: FleetAgent }
 
-/** Workers that run and wait for an item in this codebase. */
-export const idleWorkers = async (
-  { isolation: { store, host } }: Pick<FleetContext, 'isolation'>,
-  pool: PoolSettings,
-  codebase: Codebase,
-): Promise<readonly FleetAgent[]> =>
-  membersOf(pool, await store.fleetAgents.live({ host, codebaseId: codebase.id })).filter(isIdle)
-
-export const isIdle = ({ kind, state, itemId }: FleetAgent): boolean =>
-  kind === 'worker' && state === 'working' && itemId === undefined
-
 /**
- * Gives the item to a worker that waits for one. `outdated`: its worktree isn't what a new one would be. `taken`:
- * somebody else was faster.
+ * Gives the item to an idle worker. `outdated`: its worktree differs from a new one. `taken`: the worker has just been given
+ * another item, or is ending.
  */
 export const assign = async (
   context: FleetContext,
   asker: Asker,
   { item, codebase, agent }: Assignment,
-): Promise<Slung | 'outdated' | 'taken'> => {
+): Promise<SlingOutcome | 'outdated' | 'taken'> => {
   const environment = await environmentOf(context, agent)
   if (environment === undefined || !(await isAsNew(context, codebase, environment))) return 'outdated'
   if (await isProvablyDead(context.isolation, agent)) return 'outdated'
-  return give(context, asker, { item, codebase, agent }, environment)
+  return hookAndSend(context, asker, { item, codebase, agent }, environment)
 }
 
-/** Its session ends, and its worktree goes if the gates let it. Not if it was given an item meanwhile. */
-export const letGo = async (context: FleetContext, agent: FleetAgent): Promise<void> => {
-  if (!(await reserve(context, agent))) return
-  await context.isolation.failpoint('let-go.reserved')
-  await endIdle(context, agent)
-}
-
-/** Of a worker that is reserved for this. Safe to repeat. */
-export const endIdle = async (context: FleetContext, agent: FleetAgent): Promise<void> => {
-  const { store } = context.isolation
-  try {
-    if ((await stopAgent(context, agent)).outcome !== 'stopped') return
-    const stopped = await store.fleetAgents.get(agent.id)
-    if (stopped !== undefined && stopped.itemId === undefined) await removeAgent(context, stopped)
-  } finally {
-    // Something of it is still running: the next round tries again.
-    await store.fleetAgents.move(agent.id, 'draining', 'working')
-  }
-}
-
-/** From here on nobody gives it an item. False if somebody has just done so. */
-const reserve = ({ isolation: { store, host, self } }: FleetContext, { id, spawn }: FleetAgent): Promise<boolean> =>
-  store.transaction(async (inside) => {
-    await inside.fleetControl.lock(host)
-    const now = await inside.fleetAgents.get(id)
-    if (now === undefined || !isIdle(now) || now.spawn !== spawn) return false
-    return inside.fleetAgents.move(id, 'working', 'draining', { holder: self })
-  })
-
-/** It is about to end without an item. One that drains otherwise has an item to finish, and a time since when. */
-export const isBeingLetGo = ({ kind, state, itemId, drainingSince }: FleetAgent): boolean =>
-  kind === 'worker' && state === 'draining' && itemId === undefined && drainingSince === undefined
-
-/** Gives the item to a crew member, who works on it in their own worktree of its codebase. */
+/** Gives the item to a crew member, to be worked on in the member's worktree of its codebase. */
 export const assignToCrew = async (
   context: FleetContext,
   asker: Asker,
   { item, codebase, name }: { readonly item: Item; readonly codebase: Codebase; readonly name: string },
-): Promise<Slung> => {
+): Promise<SlingOutcome> => {
   const { store, host } = context.isolation
   const agent = await store.fleetAgents.byName(host, name)
   if (agent?.kind !== 'crew')
     throw new AppError('not-found', `unknown crew member ${JSON.stringify(name.slice(0, 60))}`)
-  const refused = (why: SlingRefusal): Slung => ({ outcome: 'refused', item, why })
+  const refused = (why: SlingRefusal): SlingOutcome => ({ outcome: 'refused', item, why })
   if (agent.itemId !== undefined) return refused({ kind: 'crew-busy', crew: name, item: agent.itemId })
   if (agent.state !== 'working') return refused({ kind: 'crew-asleep', crew: name, state: agent.state })
   const environment = await store.environments.liveByWork(codebase.id, toWork('agent', name))
   if (environment?.status !== 'active') return refused({ kind: 'crew-elsewhere', crew: name, codebase: codebase.name })
-  const given = await give(context, asker, { item, codebase, agent }, environment)
+  const given = await hookAndSend(context, asker, { item, codebase, agent }, environment)
   if (given === 'taken') throw new AppError('busy', `${name} is no longer waiting for an item`)
   return given
 }
 
-/** Its agent runs still: it may continue with the item that was parked. */
+/** Unparks the item of an agent that is still running, and tells the agent to continue. */
 export const resume = async (
   context: FleetContext,
   { by, conversation }: Asker,
   { item, codebase, agent }: Assignment,
-): Promise<Slung> => {
+): Promise<SlingOutcome> => {
   const { store, clock } = context.isolation
   const environment = await environmentOf(context, agent)
   if (environment === undefined) throw new AppError('not-found', `the worktree of ${agent.name} is gone`)
@@ -121,7 +73,7 @@ export const resume = async (
     }
     if (conversation !== undefined) await inside.items.follow(item.id, conversation, at)
     const event = { kind: 'restarted', item: { ...item, state: 'hooked' }, agent: agent.name } as const
-    await context.tell(inside, event, conversation)
+    await context.notify(inside, event, conversation)
   })
   const { session } = agent
   if (session !== undefined) {
@@ -133,15 +85,15 @@ export const resume = async (
 }
 
 /**
- * Hooks the item and tells the running program. Until it was told, the agent is `spawning`: whoever finds it so after a
- * crash tells it again.
+ * Hooks the item and sends it to the running program. Until it is sent, the agent is `spawning`, so that recovery sends it
+ * again after a crash.
  */
-const give = async (
+const hookAndSend = async (
   context: FleetContext,
   asker: Asker,
   { item, codebase, agent }: Assignment,
   environment: IsolatedEnvironment,
-): Promise<Slung | 'taken'> => {
+): Promise<SlingOutcome | 'taken'> => {
   const { isolation } = context
   const { store, self, clock, failpoint } = isolation
   type Hooked = { readonly taken: FleetAgent } | { readonly why: SlingRefusal } | 'taken'
@@ -149,7 +101,7 @@ const give = async (
     const current = (await inside.items.get(item.id)) ?? item
     const why = (await whyNotUp(context, inside)) ?? (await whyNotNow(inside, current))
     if (why !== undefined) return { why }
-    // Since it was seen to wait, it may have got another item, or be about to end.
+    // Meanwhile it may have been given another item, or be ending.
     const now = await inside.fleetAgents.get(agent.id)
     if (now?.state !== 'working' || now.itemId !== undefined || now.spawn !== agent.spawn) return 'taken'
     const patch = { itemId: item.id, environmentId: environment.id, codebaseId: codebase.id, holder: self }
@@ -164,20 +116,20 @@ const give = async (
   const { taken } = hooked
   await failpoint('assign.hooked')
   try {
-    const told = await tellAssigned(context, taken, asker.conversation)
-    await failpoint('assign.told')
+    const sent = await sendItem(context, taken, asker.conversation)
+    await failpoint('assign.sent')
     const now = (await store.items.get(item.id)) ?? item
-    return { outcome: 'started', agent: told, item: now, environment, codebase, notices: [] }
+    return { outcome: 'started', agent: sent, item: now, environment, codebase, notices: [] }
   } catch (error) {
-    await takeBack(context, taken).catch((undo: unknown) =>
-      isolation.log.error('an item could not be taken back from an agent', { agent: agent.name, error: undo }),
+    await undoAssignment(context, taken).catch((undo: unknown) =>
+      isolation.log.error('a failed assignment could not be undone', { agent: agent.name, error: undo }),
     )
     throw error
   }
 }
 
-/** The program hears of its item; from then on the agent works on it. Repeating it only repeats the message. */
-export const tellAssigned = async (context: FleetContext, agent: FleetAgent, askedBy?: string): Promise<FleetAgent> => {
+/** Sends the item to the agent's program, and marks the agent as working. Repeating it only repeats the message. */
+export const sendItem = async (context: FleetContext, agent: FleetAgent, askedBy?: string): Promise<FleetAgent> => {
   const { isolation, sessions } = context
   const { store, clock } = isolation
   const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)
@@ -192,14 +144,16 @@ export const tellAssigned = async (context: FleetContext, agent: FleetAgent, ask
   const now = clock()
   const began = { workedAt: agent.workedAt ?? now, lastSignAt: now }
   await store.transaction(async (inside) => {
-    if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return
-    await context.tell(inside, { kind: 'started', item, agent: agent.name }, askedBy)
+    if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) {
+      throw new AppError('busy', `${agent.name} was stopped while it was starting on item ${item.id}`)
+    }
+    await context.notify(inside, { kind: 'started', item, agent: agent.name }, askedBy)
   })
   return { ...agent, ...began, state: 'working' }
 }
 
-/** The agent was never told: it waits for an item again, and the item for an agent. */
-const takeBack = (context: FleetContext, agent: FleetAgent): Promise<void> =>
+/** The item was never sent: the agent is idle again, and the item open. */
+const undoAssignment = (context: FleetContext, agent: FleetAgent): Promise<void> =>
   context.isolation.store.transaction(async (inside: Store) => {
     if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', { itemId: undefined }))) return
     const item = agent.itemId === undefined ? undefined : await inside.items.get(agent.itemId)
@@ -216,7 +170,7 @@ const environmentOf = async (
   return found?.status === 'active' ? found : undefined
 }
 
-/** Clean, without commits of its own, and at the base that a new one would start from. */
+/** Clean, without commits of its own, and at the commit that a new worktree would start from. */
 const isAsNew = async (
   { isolation }: Pick<FleetContext, 'isolation'>,
   codebase: Codebase,
@@ -231,7 +185,7 @@ const isAsNew = async (
     if ((await provider.headBranch(tree)) !== environment.branch) return false
     return isClean((await provider.glance(isolation, tree, { signal: undefined })).dirty)
   } catch (error) {
-    isolation.log.warn("an idle agent's worktree can't be judged", { error: toAppError(error).message })
+    isolation.log.warn("an idle agent's worktree can't be compared with its base", { error: toAppError(error).message })
     return false
   }
 }

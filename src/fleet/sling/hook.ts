@@ -8,17 +8,18 @@ import { shellWord } from '../../domain/text/shell-word.ts'
 import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
 import { freeNames } from '../names.ts'
+import { newAgent } from '../new-agent.ts'
 import { membersOf } from '../pools.ts'
 
-/** Who slings, and which conversation is told what becomes of the item. */
+/** Who slings the item, and the conversation that then follows it. */
 export type Asker = { readonly by: string; readonly conversation?: string | undefined }
 
 export type Hooking = {
-  /** Undefined: a worker that waits for one. */
+  /** Undefined for a worker that waits for an item. */
   readonly item: Item | undefined
   readonly pool: PoolSettings
   readonly codebase: Codebase
-  /** The name of its program. */
+  /** The name of the agent's program. */
   readonly program: string
 }
 
@@ -26,8 +27,8 @@ export type Hooked = { readonly agent: FleetAgent; readonly item: Item | undefin
 type Refused = { readonly why: SlingRefusal }
 
 /**
- * The name, the agent's row and the hook, in one transaction: of two that want the same item or the same name, one gets
- * it.
+ * Takes a name, inserts the agent's row and hooks the item in one transaction. If two callers want the same item or name,
+ * only one gets it.
  */
 export const hookNewAgent = async (
   context: FleetContext,
@@ -35,12 +36,20 @@ export const hookNewAgent = async (
   hooking: Hooking,
 ): Promise<Hooked | Refused> => {
   const { isolation } = context
-  const { item, pool } = hooking
+  const { item, pool, codebase, program } = hooking
   const kept = await keptEnvironment(isolation.store, item)
-  // An environment that the item has keeps the name of the agent that it was made for.
+  // If the item has an environment, the new agent takes the name of the one that it was created for.
   const names = kept === undefined ? freeNames(context, pool) : [kept.work.id]
   for await (const name of names) {
-    const agent = newAgent(context, name, { ...hooking, environmentId: kept?.id })
+    const agent = newAgent(context, {
+      name,
+      kind: 'worker',
+      pool: pool.name,
+      codebaseId: codebase.id,
+      program,
+      itemId: item?.id,
+      environmentId: kept?.id,
+    })
     const outcome = await isolation.store.transaction(
       async (inside) => (await noRoom(context, inside, pool)) ?? hook(inside, asker, agent, item),
     )
@@ -55,7 +64,7 @@ const keptEnvironment = async (store: Store, item: Item | undefined): Promise<Is
   return kept?.status === 'active' ? kept : undefined
 }
 
-/** It continues in a worktree that was made for somebody who is there. */
+/** The item's environment was created for an agent that is still there. */
 const ownerAtWork = async (
   { store, host }: Pick<FleetContext['isolation'], 'store' | 'host'>,
   { branch, work: { id: name } }: IsolatedEnvironment,
@@ -65,35 +74,6 @@ const ownerAtWork = async (
     remedy:
       owner?.kind === 'crew' ? `give it to ${name}: add --crew ${shellWord(name)}` : `try again when ${name} is gone`,
   })
-}
-
-const newAgent = (
-  { isolation: { clock, ids, host, self } }: Pick<FleetContext, 'isolation'>,
-  name: string,
-  { item, pool, codebase, program, environmentId }: Hooking & Pick<FleetAgent, 'environmentId'>,
-): FleetAgent => {
-  const now = clock()
-  return {
-    id: ids(),
-    host,
-    name,
-    kind: 'worker',
-    pool: pool.name,
-    codebaseId: codebase.id,
-    program,
-    state: 'spawning',
-    itemId: item?.id,
-    environmentId,
-    spawn: ids(),
-    session: undefined,
-    restarts: 0,
-    lastSignAt: now,
-    workedAt: undefined,
-    drainingSince: undefined,
-    holder: self,
-    createdAt: now,
-    endedAt: undefined,
-  }
 }
 
 const hook = async (
@@ -121,7 +101,7 @@ export const moveToHooked = async (
 ): Promise<Item> => {
   const at = Math.max(createdAt, lastSignAt)
   const change = { kind: 'hooked', from: item.state, agent: name, pool } as const
-  // Thrown, so that nothing of this transaction stays.
+  // Thrown to roll the transaction back.
   if (!(await store.items.move(item.id, { from: item.state, to: 'hooked', change, by, at }))) throw justTaken(item)
   if (conversation !== undefined) await store.items.follow(item.id, conversation, at)
   return { ...item, state: 'hooked', parked: undefined }
@@ -129,7 +109,7 @@ export const moveToHooked = async (
 
 const justTaken = ({ id }: Item): AppError => new AppError('busy', `somebody else has just taken item ${id}`)
 
-/** Why the item can't be given to anybody now. */
+/** Why the item can't be given to an agent now. */
 export const whyNotNow = async (store: Store, item: Item): Promise<SlingRefusal | undefined> => {
   const { state } = item
   if (state === 'landed' || state === 'closed') return { kind: 'settled', state }
@@ -141,7 +121,7 @@ export const whyNotNow = async (store: Store, item: Item): Promise<SlingRefusal 
   return after.length === 0 ? undefined : { kind: 'waits', after }
 }
 
-/** Whether the fleet of this host may start anything. Locks that question until the transaction ends. */
+/** Why this host's fleet may not start anything. Locks its state until the transaction ends. */
 export const whyNotUp = async (
   { isolation: { host } }: Pick<FleetContext, 'isolation'>,
   store: Store,
@@ -151,7 +131,7 @@ export const whyNotUp = async (
   return state === 'paused' ? { kind: 'fleet-paused', why } : undefined
 }
 
-/** Checked while no other spawn of this host can be decided. */
+/** Why there is no room for another worker. `whyNotUp` locks out other spawns of this host. */
 const noRoom = async (context: FleetContext, store: Store, pool: PoolSettings): Promise<Refused | undefined> => {
   const { settings, host } = context.isolation
   const down = await whyNotUp(context, store)

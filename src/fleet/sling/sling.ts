@@ -1,7 +1,7 @@
 /*
- * Giving an item to an agent. In: an item, a pool or a crew member, who asks. Out: an agent whose program runs, or why
- * not. `hook.ts` decides who gets the item, `spawn.ts` starts a new agent, `assign.ts` uses one that runs already,
- * `undo-sling.ts` takes back what a failed or interrupted start has made.
+ * Gives an item to an agent. In: an item, a pool or crew member, and who asks. Out: an agent whose program is running, or the
+ * reason why not. `hook.ts` decides who gets the item, `spawn.ts` starts a new agent, `assign.ts` uses one that already runs,
+ * `idle-workers.ts` finds and retires those that wait, `undo-sling.ts` undoes a failed or interrupted start.
  */
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -12,10 +12,12 @@ import type { FleetContext } from '../context.ts'
 import { itemNumbered } from '../items/add.ts'
 import { poolFor, poolNamed, worksFor } from '../pools.ts'
 import { programFor } from '../program.ts'
-import { wakeAgent } from '../wake.ts'
-import { assign, assignToCrew, idleWorkers, letGo, resume } from './assign.ts'
+import { recoverStart } from '../recover.ts'
+import { restartAgent } from '../restart-agent.ts'
+import { assign, assignToCrew, resume } from './assign.ts'
 import { type Asker, hookNewAgent, whyNotNow, whyNotUp } from './hook.ts'
-import type { Slung } from './slung.ts'
+import { idleWorkers, retireWorker } from './idle-workers.ts'
+import type { SlingOutcome } from './outcome.ts'
 import { spawn } from './spawn.ts'
 
 export type SlingRequest = Asker & {
@@ -27,21 +29,25 @@ export type SlingRequest = Asker & {
   readonly signal?: AbortSignal | undefined
 }
 
-export const sling = async (context: FleetContext, request: SlingRequest): Promise<Slung> => {
+export const sling = async (context: FleetContext, request: SlingRequest): Promise<SlingOutcome> => {
   const { store } = context.isolation
-  const item = await itemNumbered(store, request.item)
+  let item = await itemNumbered(store, request.item)
   const codebase = await codebaseOf(context, item)
-  const [hooked] = await store.fleetAgents.ofItems([item.id])
-  // A path, a process and a session mean something on their own host only.
+  let [hooked] = await store.fleetAgents.ofItems([item.id])
+  // Paths, processes and sessions are valid only on their own host.
   const isElsewhere = [codebase, ...(hooked === undefined ? [] : [hooked])].some(
     ({ host }) => host !== context.isolation.host,
   )
   if (isElsewhere) return { outcome: 'refused', item, why: { kind: 'other-host' } }
-  // Stopped, crashed, or parked with its agent: that one continues in its own worktree.
+  if (hooked !== undefined && (await recoverStart(context, hooked))) {
+    item = await itemNumbered(store, item.id)
+    ;[hooked] = await store.fleetAgents.ofItems([item.id])
+  }
   const down = await store.transaction((inside) => whyNotUp(context, inside))
   if (down !== undefined) return { outcome: 'refused', item, why: down }
+  // An item that already has an agent continues with that one, in its worktree.
   if (hooked !== undefined && (hooked.state === 'stopped' || hooked.state === 'crashed')) {
-    const { agent, environment } = await wakeAgent(context, hooked, item, { ...request, unpark: true })
+    const { agent, environment } = await restartAgent(context, hooked, item, { ...request, unpark: true })
     return started(context, { agent, environment, codebase, notices: [] }, item)
   }
   if (hooked !== undefined && item.state === 'parked' && hooked.state === 'working') {
@@ -58,7 +64,7 @@ const toWorker = async (
   request: SlingRequest,
   item: Item,
   codebase: Codebase,
-): Promise<Slung> => {
+): Promise<SlingOutcome> => {
   const { isolation } = context
   const pool = request.pool === undefined ? poolFor(isolation, codebase) : poolNamed(isolation, request.pool)
   if (!worksFor(pool, codebase)) {
@@ -69,8 +75,8 @@ const toWorker = async (
     const assigned = await assign(context, request, { item, codebase, agent: worker })
     if (assigned === 'taken') continue
     if (assigned !== 'outdated') return assigned
-    // Its worktree is out of date or was worked in. It makes room for a new one.
-    await letGo(context, worker)
+    // Its worktree is out of date or has changes: retire it to make room for a new worker.
+    await retireWorker(context, worker)
   }
   const program = await programFor(context, pool, codebase)
   const hook = await hookNewAgent(context, request, { item, pool, codebase, program })
@@ -84,9 +90,9 @@ const toWorker = async (
 
 export const started = async (
   { isolation: { store } }: FleetContext,
-  began: Omit<Extract<Slung, { outcome: 'started' }>, 'outcome' | 'item'>,
+  began: Omit<Extract<SlingOutcome, { outcome: 'started' }>, 'outcome' | 'item'>,
   item: Item,
-): Promise<Slung> => ({ outcome: 'started', ...began, item: (await store.items.get(item.id)) ?? item })
+): Promise<SlingOutcome> => ({ outcome: 'started', ...began, item: (await store.items.get(item.id)) ?? item })
 
 const codebaseOf = async ({ isolation: { store } }: FleetContext, item: Item): Promise<Codebase> => {
   const codebase = await store.codebases.get(item.codebaseId)
@@ -94,7 +100,7 @@ const codebaseOf = async ({ isolation: { store } }: FleetContext, item: Item): P
   return codebase
 }
 
-/** A worker without an item, as a pool with `min` keeps them. */
+/** Starts a worker without an item, for a pool with `min`. */
 export const spawnIdle = async (
   context: FleetContext,
   { pool, codebase, by }: { readonly pool: PoolSettings; readonly codebase: Codebase; readonly by: string },

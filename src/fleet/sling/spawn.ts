@@ -1,5 +1,4 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
-import { AppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { PoolSettings } from '../../domain/fleet/pool.ts'
 import type { Notice } from '../../domain/notice.ts'
@@ -7,7 +6,7 @@ import { toWork } from '../../domain/work.ts'
 import type { LimitReport } from '../../isolation/resolve/resolution.ts'
 import { resolveIsolation } from '../../isolation/resolve/resolve.ts'
 import type { FleetContext } from '../context.ts'
-import { endSession } from '../end-session.ts'
+import { endOvertaken } from '../end-session.ts'
 import { startSession } from '../start-session.ts'
 import type { Hooked } from './hook.ts'
 import { undoSling } from './undo-sling.ts'
@@ -26,7 +25,7 @@ export type Spawned = {
   readonly notices: readonly Notice[]
 }
 
-/** Environment, session, and the agent is at work. After a failure, exactly what this made is undone. */
+/** Creates the environment and starts the session. A failure undoes exactly what this created. */
 export const spawn = async (
   context: FleetContext,
   spawning: Spawning,
@@ -42,7 +41,7 @@ export const spawn = async (
     }
     return { ...made, agent: await startIn(context, spawning, made.environment) }
   } catch (error) {
-    // What can't be undone now is undone later: the row says that its holder is gone.
+    // If it can't be undone now, recovery does it, since the row names a holder that will be dead.
     await undoSling(context, agent.id).catch((undo: unknown) =>
       isolation.log.error('an agent that failed to start could not be undone', { agent: agent.name, error: undo }),
     )
@@ -70,14 +69,10 @@ const startIn = async (
     if (!(await inside.fleetAgents.move(agent.id, 'spawning', state, patch))) return false
     if (item === undefined) return true
     const current = (await inside.items.get(item.id)) ?? item
-    await context.tell(inside, { kind: 'started', item: current, agent: agent.name }, conversation)
+    await context.notify(inside, { kind: 'started', item: current, agent: agent.name }, conversation)
     return true
   })
-  if (!isOurs) {
-    // `fleet down` has stopped it, perhaps before there was a session to end.
-    await endSession(context, { ...placed, session }, { graceMs: 0 })
-    throw new AppError('busy', `${agent.name} was stopped while it was starting`)
-  }
+  if (!isOurs) await endOvertaken(context, { ...placed, session })
   await failpoint('sling.working')
   return { ...placed, ...began }
 }

@@ -1,14 +1,15 @@
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 import { toWork } from '../../domain/work.ts'
 import { itemHolder } from '../../isolation/holders.ts'
 import type { FleetContext } from '../context.ts'
-import { endSession, forgetFiles } from '../end-session.ts'
+import { endSession, deleteAgentFiles } from '../end-session.ts'
 import { unhookItem } from '../items/change.ts'
 
 /**
- * Takes back exactly what a sling has made, in reverse order: the session, the environment, the hook, the name. An
- * environment that somebody has worked in meanwhile stays, as the gates say. Repeating it changes nothing.
+ * Undoes exactly what a sling created, in reverse order: the session, the environment, the hook, the name. The gates keep an
+ * environment that has been worked in. Idempotent.
  */
 export const undoSling = async (context: FleetContext, agentId: string): Promise<void> => {
   const { isolation } = context
@@ -17,11 +18,11 @@ export const undoSling = async (context: FleetContext, agentId: string): Promise
   if (agent === undefined || agent.state !== 'spawning') return
   if (!(await endSession(context, agent, { graceMs: 0 }))) {
     throw new AppError('busy', `couldn't end the session of ${agent.name}`, {
-      remedy: 'it is tried again with the next command of the fleet',
+      remedy: remedy`try again: ${coppice('fleet up')}`,
     })
   }
   await failpoint('undo-sling.session')
-  const stays = await removeOwn(context, agent)
+  const isKept = await removeOwnEnvironment(context, agent)
   await failpoint('undo-sling.environment')
   const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)
   const isOurs = await store.transaction(async (inside) => {
@@ -29,21 +30,21 @@ export const undoSling = async (context: FleetContext, agentId: string): Promise
     if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'gone', end))) return false
     if (item?.state !== 'hooked') return true
     const why = 'not-started'
-    const withoutEnvironment = !stays
+    const withoutEnvironment = !isKept
     await unhookItem(context, inside, item, { to: 'open', agent: agent.name, why, by: 'fleet', withoutEnvironment })
     return true
   })
   await failpoint('undo-sling.unhooked')
-  if (isOurs) forgetFiles(context, agent.name)
-  if (stays) log.warn('an agent could not be started, and its worktree stays', { agent: agent.name })
+  if (isOurs) deleteAgentFiles(context, agent.name)
+  if (isKept) log.warn('an agent could not be started, and its worktree was kept', { agent: agent.name })
 }
 
-/** False if there is no environment, or it is gone now. One that the item had before isn't ours to remove. */
-const removeOwn = async (context: FleetContext, agent: FleetAgent): Promise<boolean> => {
+/** Returns whether an environment is still there. One that the item had before the sling is never removed. */
+const removeOwnEnvironment = async (context: FleetContext, agent: FleetAgent): Promise<boolean> => {
   const { isolation, environments } = context
   const { store, log } = isolation
   const work = toWork('agent', agent.name)
-  // The row may not know it yet.
+  // By its work, since the agent's row may not refer to it yet.
   const found = await store.environments.liveByWork(agent.codebaseId, work)
   if (found === undefined) return false
   if (found.createdAt < agent.createdAt || found.status !== 'active') return true

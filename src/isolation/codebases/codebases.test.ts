@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { makeWorld } from '../../../test/helpers/world.ts'
 import type { JournalEntry } from '../../store/store.ts'
-import { recoverClones } from './add-clone.ts'
+import { recoverRepositoryClones } from './clone-repository.ts'
 import { codebaseId } from './recognise.ts'
 import { githubOf, plainName } from './register.ts'
 import { addCodebase, codebaseAround, resolveCodebase } from './codebases.ts'
@@ -98,7 +98,7 @@ describe('clones', () => {
     const half = join(world.context.home, 'repos/.cloning-dead')
     mkdirSync(half, { recursive: true })
     await world.context.store.journal.begin(entry(world.context, 'dead'))
-    expect(await recoverClones(world.context)).toEqual({ settled: 1, left: [] })
+    expect(await recoverRepositoryClones(world.context)).toEqual({ settled: 1, left: [] })
     expect(existsSync(half)).toBe(false)
     expect(await world.context.store.journal.open(world.context.host)).toEqual([])
   })
@@ -108,7 +108,7 @@ describe('clones', () => {
     const half = join(world.context.home, 'repos/.cloning-alive')
     mkdirSync(half, { recursive: true })
     await world.context.store.journal.begin({ ...entry(world.context, 'alive'), holder: world.context.self })
-    expect(await recoverClones(world.context)).toEqual({ settled: 0, left: [] })
+    expect(await recoverRepositoryClones(world.context)).toEqual({ settled: 0, left: [] })
     expect(existsSync(half)).toBe(true)
   })
 

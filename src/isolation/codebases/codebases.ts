@@ -29,7 +29,7 @@ export const addCodebase = async (
   if (options.name !== undefined) toCodebaseName(options.name)
   if (options.github !== undefined) assertGithub(options.github)
   if (isUrl(pathOrUrl)) {
-    const { addClone } = await import('./add-clone.ts')
+    const { addClone } = await import('./clone-repository.ts')
     return addClone(context, pathOrUrl, options)
   }
   const found = await discoverRepository(context.git, resolve(cwd, pathOrUrl), options)

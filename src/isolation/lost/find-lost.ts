@@ -9,11 +9,11 @@ import type { Identified } from '../provider.ts'
 export type LostEnvironment = Identified & {
   /** The provider that serves it. */
   readonly provider: string
-  /** The name that its codebase had. */
+  /** The name of its codebase before the loss. */
   readonly codebase: string
 }
 
-/** Checkouts of ours in the managed directory that no row knows: the database was lost. Starts no process. */
+/** Finds our checkouts in the managed directory that have no row because the database was lost. Starts no process. */
 export const findLost = async (
   context: IsolationContext,
   isWanted: (found: Identified) => boolean,
@@ -35,7 +35,7 @@ export const findLost = async (
   return lost
 }
 
-/** Without the trash and the spares, whose names begin with a dot. */
+/** Skips the trash and the spares, whose names begin with a dot. */
 const directoriesIn = async (path: string): Promise<readonly string[]> =>
   ((await unlessMissing(listDirectory(Buffer.from(path)))) ?? [])
     .filter((entry) => entry.isDirectory())

@@ -4,7 +4,7 @@ import { type BranchName, toBranchName } from '../../domain/names.ts'
 import type { IsolationContext } from '../context.ts'
 import type { Identified, RecallRequest } from '../provider.ts'
 
-/** The row of a checkout that lost it. What only the row knew stays unknown. */
+/** Rebuilds the row of a checkout. What only the database knew stays unknown. */
 export const recalledRow = (
   { host, clock }: Pick<IsolationContext, 'host' | 'clock'>,
   codebase: Codebase,
@@ -40,7 +40,7 @@ export const recalledRow = (
   }
 }
 
-/** Nobody but Coppice names a branch so: it was made with the environment. */
+/** Only Coppice names branches like this, so the branch was created with the environment. */
 const isNamedAfter = (branch: BranchName, work: RecallRequest['work']): boolean =>
   work.type === 'agent' && branch.startsWith(`agent/${work.id}-`)
 

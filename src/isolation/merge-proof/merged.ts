@@ -14,7 +14,7 @@ import type { Base } from '../codebases/base-branch.ts'
 import { doubtsAbout } from './base-proof.ts'
 import type { IsolationContext } from '../context.ts'
 import { mapInPairs } from '../map-concurrent.ts'
-import { provenByForge } from './forge.ts'
+import { provenByForge } from './merged-on-forge.ts'
 import { type BranchQuestion, type Inquiry, isItsOwnBase } from './merge-question.ts'
 
 export type MergedOptions = CallOptions & {

@@ -14,7 +14,7 @@ export type DiscordMessage = {
   /** Set if this message starts a thread. */
   readonly threadName: string | undefined
   /** The message it replies to. */
-  readonly repliesTo: Pick<APIMessage, 'id' | 'author' | 'content' | 'mentions'> | undefined
+  readonly repliesTo: APIMessage | undefined
   readonly files: readonly APIAttachment[]
 }
 
@@ -53,7 +53,7 @@ export const parseMessage = (message: CreatedMessage, self: string, channel: Cha
   if (ignored !== undefined) return { ignored }
   // Missing where Discord hides the content from us.
   const files = message.attachments ?? []
-  const text = plainText(message, self) || (files.length === 0 ? '' : FILE_ONLY)
+  const text = plainText(message, self) || (files.length + repliedFiles(message).length === 0 ? '' : FILE_ONLY)
   if (text === '') return { ignored: 'without text' }
   const place = placeFor(message, channel)
   if (place === undefined) return { ignored: 'in a channel without threads' }
@@ -70,6 +70,8 @@ export const parseMessage = (message: CreatedMessage, self: string, channel: Cha
     },
   }
 }
+
+const repliedFiles = ({ referenced_message: to }: CreatedMessage): readonly APIAttachment[] => to?.attachments ?? []
 
 /** What an agent is asked where somebody sends a file and no words. */
 export const FILE_ONLY = 'See the attached file.'

@@ -117,7 +117,8 @@ const receiveMessage = async (
     if ('ignored' in parsed) return log.info('a message was ignored', { id: message.id, why: parsed.ignored })
     const found = await continued(parts, parsed.message, self)
     const context = await contextOf(parts, found, self)
-    const { text, attachments } = await contentOf(parts, message, found)
+    const { text, attachments: own } = await contentOf(parts, message, found)
+    const attachments = [...own, ...repliedFiles(found)]
     const { conversationId, deliveryId, userId, channelId } = found
     const details = {
       userId,
@@ -165,6 +166,13 @@ const contentOf = async (
   const attachments = files.filter((file) => file !== paste).map((file) => attachmentOf({ channel, message }, file))
   return { text: text === FILE_ONLY ? pasted : `${text}\n\n${pasted}`, attachments }
 }
+
+/** "What is wrong here?", below a picture that is already there. */
+const repliedFiles = ({ repliesTo: to, userId }: DiscordMessage): readonly MessageAttachment[] =>
+  (to?.attachments ?? []).map((file) => ({
+    ...attachmentOf({ channel: to?.channel_id ?? '', message: to?.id ?? '' }, file),
+    ...(to?.author.id !== userId && { fromOthers: true as const }),
+  }))
 
 const channelOf = (
   { guild_id, channel_id }: CreatedMessage,

@@ -3,14 +3,14 @@
  */
 
 /** By the names in the API's answers. An app asks for these; a fine-grained token is given them. */
-export const neededPermissions: Readonly<Record<string, 'read' | 'write'>> = {
+const neededPermissions: Readonly<Record<string, 'read' | 'write'>> = {
   metadata: 'read',
   contents: 'write',
   issues: 'write',
   pull_requests: 'write',
 }
 
-export const neededEvents = [
+const neededEvents = [
   'issues',
   'issue_comment',
   'pull_request',

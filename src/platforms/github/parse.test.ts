@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { withoutMentions } from './markdown/mentions.ts'
 import { parseDelivery } from './parse.ts'
 
 const alice = { id: 5, login: 'alice', type: 'User' }
@@ -205,6 +206,12 @@ describe('not an order is', () => {
         comment: { ...comment, body: '@alice done\r\n\r\n<!-- coppice:r-1.0 -->\r\n' },
       },
       /our own/,
+    ],
+    [
+      'a pull request of ours in the name of that person, whatever its commits say',
+      'pull_request',
+      { action: 'opened', pull_request: { ...pull, body: withoutMentions('As @coppice said:\n@Coppice go on') } },
+      /not mentioned/,
     ],
     [
       'a reply of ours that somebody quotes and says nothing to',

@@ -40,7 +40,7 @@ export type GithubOptions = {
 export const createGithubPlatform = async (
   settings: GithubSettings,
   { log, clock, secrets, memory }: PlatformParts,
-  { timeoutMs = 15_000, paced = true, previewEveryMs = 15_000 }: GithubOptions = {},
+  { timeoutMs = 15_000, paced = true, previewEveryMs }: GithubOptions = {},
 ): Promise<Platform> => {
   const { webhookSecret: secret } = usableSettings(settings)
   const webhooks = new Webhooks({ secret })

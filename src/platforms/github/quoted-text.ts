@@ -7,7 +7,7 @@ import { visible } from './markdown/visible.ts'
 /** A comment, with its author. */
 export type Remark = { readonly by: string; readonly at?: string | undefined; readonly text: string }
 
-export const MAX_COMMENT = 4_000
+const MAX_COMMENT = 4_000
 
 /** Undefined if the page shows nothing of it. */
 export const quotedRemark = ({ by, at, text }: Remark): string | undefined => {

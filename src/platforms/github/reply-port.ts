@@ -14,7 +14,8 @@ export type ReplyPortParts = {
   /** Our account, once known: only our own comments count as ours. */
   readonly self: () => Promise<Identity | undefined>
   readonly clock: Clock
-  readonly previewEveryMs: number
+  /** Default: 15 s. An edit counts like a comment, and GitHub allows about 500 an hour. */
+  readonly previewEveryMs?: number | undefined
   /** An app has separate limits in each account that installed it; a token has one for all. */
   readonly isApp: boolean
 }
@@ -24,7 +25,7 @@ export type PostedComment = { readonly in: 'conversation' | 'review-thread'; rea
 
 /** Replies are comments. The comments themselves say which replies they hold. */
 export const githubReplies = (parts: ReplyPortParts): ReplyPort<ReplyPlace, PostedComment> => {
-  const { client, reviews, self, clock, previewEveryMs, isApp } = parts
+  const { client, reviews, self, clock, previewEveryMs = 15_000, isApp } = parts
   const limits = { everyMs: previewEveryMs, queue: { most: MAX_WAITING, eachMs: PACE_MS } }
   return {
     placeOf: replyPlaceOf,

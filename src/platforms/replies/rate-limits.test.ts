@@ -13,7 +13,7 @@ import type { Call, Mark, Pace, RateLimit, ReplyPort } from './port.ts'
 const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
 const unused = {} as never
 const github = (isApp: boolean) =>
-  githubReplies({ client: unused, reviews: unused, self: unused, clock: Date.now, previewEveryMs: 1, isApp })
+  githubReplies({ client: unused, reviews: unused, self: unused, clock: Date.now, isApp })
 const telegram = telegramReplies({ api: unused, log, buttons: unused, previewEveryMs: 1 })
 const discord = discordReplies({
   api: unused,
@@ -60,6 +60,12 @@ test.each<[string, unknown, string, string]>([
     return pace.name
   }
   expect(new Set([widest(one, 'post'), widest(one, 'edit'), widest(other, 'post'), widest(other, 'edit')]).size).toBe(1)
+})
+
+test.each(['post', 'edit'] as const)('on GitHub a preview comes at most every 15 s, whether by %s', (call) => {
+  const port = github(true)
+  const place = port.placeOf('acme/app#1')
+  expect(place && port.rateLimitOf(place, call).everyMs).toBe(15_000)
 })
 
 test('on Discord a limit of edits is none of posts, on Telegram it is', () => {
@@ -132,6 +138,17 @@ test('a reply goes at once, and the next preview of its unit waits for it', asyn
   expect(calls.at(-1)).toMatchObject({ at: asked, place: 'a4', mark: { kind: 'reply' } })
   await vi.advanceTimersByTimeAsync(5_000)
   expect(calls.map(({ place }) => place)).toEqual(['a1', 'a2', 'a4', 'a3'])
+  expect(gapsOf('a').at(-1)).toBe(1_000)
+})
+
+test('a preview that becomes the reply counts too', async () => {
+  const { calls, gapsOf, replies } = pacedService()
+  replies.preview('a1', progressOf('one'))
+  await vi.advanceTimersByTimeAsync(1_500)
+  replies.preview('a2', progressOf('one'))
+  await replies.send(answer('a1'))
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect(calls.map(({ place }) => place)).toEqual(['a1', 'a1', 'a2'])
   expect(gapsOf('a').at(-1)).toBe(1_000)
 })
 

@@ -171,6 +171,17 @@ test('attaches documents and pictures in their largest size, with or without tex
   })
 })
 
+test('attaches files of the message it replies to, and says if they are somebody else’s', () => {
+  const replied = { message_id: 2, photo: [{ file_id: 'p', width: 9, height: 6 }] }
+  const photo = { name: 'photo-2.jpg', mediaType: 'image/jpeg', reference: 'p' }
+  const { from } = { from: { id: 7, is_bot: false } }
+  expect(order({ text: 'look', from, reply_to_message: { ...replied, from } }).details.attachments).toEqual([photo])
+  const theirs = { ...replied, from: { id: 8, is_bot: false } }
+  expect(order({ text: 'look', from, reply_to_message: theirs }).details.attachments).toEqual([
+    { ...photo, fromOthers: true },
+  ])
+})
+
 test('pressing a button is the same as writing its command there', () => {
   const message = { message_id: 3, chat: group, is_topic_message: true, message_thread_id: 17 }
   expect(parsePress({ id: '5', from: ada, message, data: 'b:1' }, '/allow', self)).toEqual({

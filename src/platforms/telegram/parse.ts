@@ -26,7 +26,7 @@ export const parseMessage = (
 ): Parsed => {
   const reason = whyNoRequest(message) ?? whyNotForUs(message, self)
   if (reason !== undefined) return { ignored: reason }
-  const attachments = parts.flatMap(attachmentsOf)
+  const attachments = [...parts.flatMap(attachmentsOf), ...repliedFiles(message)]
   const text = requestOf(textOf(message), self) || (attachments.length === 0 ? '' : FILE_ONLY)
   if (text === '') return { ignored: 'without text' }
   const userId = String(message.from?.id)
@@ -135,8 +135,10 @@ const commandOf = (text: string): { readonly name: string; readonly bot: string 
   return name === undefined ? undefined : { name, bot: bot?.toLowerCase() }
 }
 
+type WithFiles = Pick<TelegramMessage, 'photo' | 'document' | 'message_id'>
+
 /** The largest size of a picture, and documents. Telegram sends other kinds (stickers, voice), which no agent reads. */
-const attachmentsOf = ({ photo, document, message_id: id }: TelegramMessage): MessageAttachment[] => {
+const attachmentsOf = ({ photo, document, message_id: id }: WithFiles): MessageAttachment[] => {
   const picture = photo?.toSorted((a, b) => b.width * b.height - a.width * a.height)[0]
   const files: MessageAttachment[] = []
   if (picture !== undefined) {
@@ -151,6 +153,12 @@ const attachmentsOf = ({ photo, document, message_id: id }: TelegramMessage): Me
   }
   return files
 }
+
+/** "What is wrong here?", below a picture that is already in the chat. */
+const repliedFiles = ({ from, reply_to_message: to }: TelegramMessage): MessageAttachment[] =>
+  to === undefined
+    ? []
+    : attachmentsOf(to).map((one) => (to.from?.id === from?.id ? one : { ...one, fromOthers: true as const }))
 
 const bytesOf = (bytes: number | undefined): { bytes?: number } => (bytes === undefined ? {} : { bytes })
 

@@ -24,6 +24,10 @@ const chat = z.object({ id: z.int(), type: z.string() })
 
 const file = z.object({ file_id: z.string(), file_size: z.number().optional() })
 
+/** One picture in several sizes. */
+const photo = z.array(file.extend({ width: z.number(), height: z.number() }))
+const document = file.extend({ file_name: z.string().optional(), mime_type: z.string().optional() })
+
 const message = words.extend({
   message_id: z.int(),
   date: z.int(),
@@ -35,13 +39,19 @@ const message = words.extend({
   edit_date: z.int().optional(),
   message_thread_id: z.int().optional(),
   is_topic_message: z.boolean().optional(),
-  reply_to_message: words.optional(),
+  // Only context: what can't be read of it doesn't lose the message.
+  reply_to_message: words
+    .extend({
+      message_id: z.int().catch(0),
+      photo: photo.optional().catch(undefined),
+      document: document.optional().catch(undefined),
+    })
+    .optional(),
   quote: z.object({ text: z.string() }).optional(),
   /** The same for all messages of an album. */
   media_group_id: z.string().optional(),
-  /** One picture in several sizes. */
-  photo: z.array(file.extend({ width: z.number(), height: z.number() })).optional(),
-  document: file.extend({ file_name: z.string().optional(), mime_type: z.string().optional() }).optional(),
+  photo: photo.optional(),
+  document: document.optional(),
 })
 
 /** Messages as they are stored while their rest is awaited. */

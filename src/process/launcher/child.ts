@@ -1,15 +1,15 @@
 /*
- * A small process that starts programs for a large one. In: orders. Out: each program's identity, and how it ended with
- * what it printed. Ends when the process that it works for does; what it has started lives on, as it would have.
+ * The small process that starts programs for a large one. In: requests. Out: each program's identity, its output and how it
+ * ended. Exits with the large process; the programs that it started keep running.
  */
 import { spawn } from 'node:child_process'
 import { collect } from '../collect.ts'
 import { identifySync } from '../identity.ts'
-import type { Order, Report } from './protocol.ts'
+import type { LaunchRequest, LaunchReport } from './protocol.ts'
 
-const report = (about: Report): void => void process.send?.(about)
+const report = (about: LaunchReport): void => void process.send?.(about)
 
-const start = ({ id, program, args, cwd, env, stdin, stderrLimit }: Order): void => {
+const start = ({ id, program, args, cwd, env, stdin, stderrLimit }: LaunchRequest): void => {
   const failed = (cause: unknown): void =>
     report({ id, kind: 'failed', message: cause instanceof Error ? cause.message : String(cause) })
   try {
@@ -42,6 +42,6 @@ const start = ({ id, program, args, cwd, env, stdin, stderrLimit }: Order): void
   }
 }
 
-process.on('message', (order) => start(order as Order))
+process.on('message', (request) => start(request as LaunchRequest))
 process.on('disconnect', () => process.exit())
 report({ kind: 'ready' })

@@ -132,11 +132,10 @@ test('a small process that can not start is not tried again', async () => {
 
 test('it ends when it has nothing to do, and when the process that it works for is killed', async () => {
   const launcher = createLauncher({ ...alwaysLaunched, idleMs: 50 })
-  const { started, ended } = await launchedBy(launcher, shell('read line; exit 0', { stdin: undefined }))
-  const { pid } = await known(started)
-  const small = identifySync(parentOf(pid) ?? 0)
-  await ended
-  await vi.waitFor(() => expect(small && liveness(small)).toBe('dead'))
+  const { end } = await outcome(await launchedBy(launcher, shell('echo "$PPID"')))
+  const small = Buffer.from(end.stdout).toString().trim()
+  expect(small).toMatch(/^\d+$/)
+  await vi.waitFor(() => expect(existsSync(`/proc/${small}`)).toBe(false))
 
   const url = new URL('launcher.ts', import.meta.url).href
   const code = `

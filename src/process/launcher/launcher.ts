@@ -1,37 +1,37 @@
 /*
- * Starting programs without stopping for it. Starting one copies the page tables of its parent, and everything else
- * waits: 1 ms with 55 MB of memory, 5.5 ms with 175 MB. A process that has grown, and starts many, lets a small one of
- * its own do it. In: a program and its input. Out: its identity, its output and how it ended.
+ * Starts programs without blocking this process. Starting a program copies its parent's page tables, which takes 1 ms with
+ * 55 MB of memory and 5.5 ms with 175 MB. So a large process that starts many programs has a small one do it. In: a program
+ * and its input. Out: its identity, its output and how it ended.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { channel } from 'node:diagnostics_channel'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { parentOf } from '../identity-linux.ts'
-import type { LaunchEnd, Order, Report } from './protocol.ts'
+import type { LaunchEnd, LaunchRequest, LaunchReport } from './protocol.ts'
 
-export type Launch = Omit<Order, 'id'>
+export type Launch = Omit<LaunchRequest, 'id'>
 
 export type Launched = {
-  /** Rejects if it couldn't be started. `lost`: unknown, since the small process has died. */
+  /** Rejects if the program couldn't be started. `lost`: unknown, because the small process died. */
   readonly started: Promise<ProcessIdentity | 'lost'>
   readonly ended: Promise<LaunchEnd | 'lost'>
 }
 
 export type Launcher = {
-  /** Undefined: not worth it, or not ready yet. The caller starts the program itself. */
+  /** Undefined if it isn't worthwhile, or not ready yet: then the caller starts the program itself. */
   launch(what: Launch): Launched | undefined
-  /** A program that it has just started, of which we don't know yet. */
+  /** Whether the process was just started by the launcher and not reported yet. */
   isStarting(pid: number): boolean
 }
 
 export type LauncherOptions = {
   /** The script that runs in the small process. */
   readonly script: string
-  /** Below this, it would cost as much as it saves. */
+  /** Not used below this size, where it would cost as much as it saves. */
   readonly fromRssBytes?: number
-  /** A process that starts a few programs and ends is faster without it. */
+  /** Not used before this many starts: a process that starts only a few programs is faster without it. */
   readonly afterStarts?: number
-  /** It ends when it has had nothing to do for this long. */
+  /** The small process ends after this long without work. */
   readonly idleMs?: number
 }
 
@@ -72,7 +72,7 @@ export const createLauncher = ({
     child = opened
     const lost = (): void => {
       if (child !== opened) return
-      // One that can't even start would fail again.
+      // If it died before it was ready, don't try again.
       isUsable = isReady
       child = undefined
       isReady = false
@@ -84,13 +84,13 @@ export const createLauncher = ({
     }
     opened.once('exit', lost)
     opened.once('error', lost)
-    opened.on('message', (report) => take(report as Report))
-    // It must not keep us running.
+    opened.on('message', (report) => onReport(report as LaunchReport))
+    // The small process must not keep this one alive.
     opened.unref()
     opened.channel?.unref()
   }
 
-  const take = (report: Report): void => {
+  const onReport = (report: LaunchReport): void => {
     if (report.kind === 'ready') {
       isReady = true
       return
@@ -109,10 +109,10 @@ export const createLauncher = ({
       one.started.reject(error)
       one.ended.reject(error)
     }
-    if (waiting.size === 0) rest()
+    if (waiting.size === 0) endWhenIdle()
   }
 
-  const rest = (): void => {
+  const endWhenIdle = (): void => {
     child?.channel?.unref()
     idle = setTimeout(() => {
       if (waiting.size === 0) child?.disconnect()
@@ -129,9 +129,9 @@ export const createLauncher = ({
       const one: Waiting = { started: withoutWarning(), ended: withoutWarning(), isStarted: false }
       waiting.set(id, one)
       child.channel?.ref()
-      const order: Order = { ...what, id }
-      launches.publish(order)
-      child.send(order)
+      const request: LaunchRequest = { ...what, id }
+      launches.publish(request)
+      child.send(request)
       return { started: one.started.promise, ended: one.ended.promise }
     },
     isStarting: (pid) =>
@@ -141,15 +141,15 @@ export const createLauncher = ({
   }
 }
 
-/** Whoever gave up may no longer be interested in why it failed. */
+/** Avoids unhandled rejections when the caller has already given up. */
 const withoutWarning = <T>(): PromiseWithResolvers<T> => {
   const resolvers = Promise.withResolvers<T>()
   resolvers.promise.catch(() => undefined)
   return resolvers
 }
 
-/** Counts as much as Node's own `child_process`, for whoever counts processes. */
+/** For tests and benchmarks that count started processes, like Node's own `child_process` channel. */
 const launches = channel('coppice.launch')
 
-/** Two megabytes for young objects instead of 32. */
+/** Shrinks V8's young generation from 32 MB to 2. */
 const SMALL = ['--max-semi-space-size=1']

@@ -1,19 +1,19 @@
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 
-/** A program that the launcher is to start, with its whole environment. */
-export type Order = {
+/** A program to start, with its whole environment. */
+export type LaunchRequest = {
   readonly id: number
   readonly program: string
   readonly args: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
   readonly stdin: string | Uint8Array | undefined
-  /** Of its error output, only this much is kept: the start and the end. */
+  /** At most this much of its error output is kept: the start and the end. */
   readonly stderrLimit: number
 }
 
-/** First `ready`. Of each program `started`, then `ended`; or `failed`, if it couldn't be started. */
-export type Report =
+/** First `ready`. Then, for each program, `started` and `ended`, or `failed` if it couldn't be started. */
+export type LaunchReport =
   | { readonly kind: 'ready' }
   | ({ readonly id: number } & (
       | { readonly kind: 'started'; readonly identity: ProcessIdentity }

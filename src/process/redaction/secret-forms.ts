@@ -1,5 +1,5 @@
 /** A shorter secret ("main", "1234") would hide ordinary text, and thereby reveal itself. */
-export const MIN_SECRET_LENGTH = 6
+const MIN_SECRET_LENGTH = 6
 
 /** The shortest line of a multi-line secret (a private key) worth hiding by itself. */
 const MIN_LINE_LENGTH = 20

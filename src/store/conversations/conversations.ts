@@ -173,7 +173,7 @@ const toRow = (conversation: Conversation): ConversationRow => ({
   work_id: conversation.work?.id ?? null,
 })
 
-export const fromConversationRow = (row: ConversationRow): Conversation => ({
+const fromConversationRow = (row: ConversationRow): Conversation => ({
   id: row.id,
   platform: row.platform,
   conversationId: row.conversation_id,

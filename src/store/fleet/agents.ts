@@ -1,6 +1,6 @@
 /*
- * The fleet's agents in the database. In: agents and moves of their state machine. Out: agents; a name and an item are
- * each in one hand.
+ * The fleet's agents in the database. In: agents and state transitions. Out: agents. Unique indexes ensure that a name and
+ * an item belong to one agent.
  */
 import type { Kysely } from 'kysely'
 import {
@@ -25,12 +25,12 @@ export const fleetAgentStore = (db: Kysely<Tables>, engine: Engine): FleetAgentS
   return {
     insert: (agent) =>
       inTransaction(db, async (inside) => {
-        // Or the codebase's removal would take along a row that it never saw.
+        // Prevents a concurrent removal of the codebase from deleting this row unnoticed.
         await lockCodebase(inside, engine, agent.codebaseId)
         const result = await inside
           .insertInto('agents')
           .values(toRow(agent))
-          // The indexes decide, without an error that would end the transaction.
+          // Without the error of a unique index, which would abort the transaction on PostgreSQL.
           .onConflict((conflict) => conflict.doNothing())
           .executeTakeFirst()
         if (result.numInsertedOrUpdatedRows === 1n) return 'inserted'

@@ -3,8 +3,8 @@ import { AppError } from '../../domain/errors.ts'
 import type { Tables } from '../tables.ts'
 
 /**
- * The next number, or the first of so many in a row; its row stays locked until the transaction ends, so numbers have no
- * duplicates.
+ * The next number, or the first of `count` consecutive ones. The counter stays locked until the transaction ends, so no
+ * number is given out twice.
  */
 export const takeNumber = async (db: Kysely<Tables>, name: 'items' | 'landings', count = 1): Promise<number> => {
   const row = await db
@@ -17,7 +17,7 @@ export const takeNumber = async (db: Kysely<Tables>, name: 'items' | 'landings',
   return row.next - count
 }
 
-/** For a number from before the database was lost. Its row stays locked until the transaction ends. */
+/** Marks a number from before the database was lost as taken. The counter stays locked until the transaction ends. */
 export const reserveNumber = async (db: Kysely<Tables>, name: 'items', taken: number): Promise<void> => {
   await db
     .updateTable('counters')
@@ -33,7 +33,7 @@ export const reserveNumber = async (db: Kysely<Tables>, name: 'items', taken: nu
     .execute()
 }
 
-/** Until the transaction ends, nobody else takes one, nor decides about what has them. */
+/** Locks the counter until the transaction ends, so that no other transaction adds items or edits dependencies. */
 export const lockNumbers = async (db: Kysely<Tables>, name: 'items'): Promise<void> => {
   await db
     .updateTable('counters')

@@ -6,7 +6,7 @@ import { inChunks } from './chunks.ts'
 import { toRow } from './item-rows.ts'
 import type { ImportedItem } from './store.ts'
 
-/** A thousand per statement: 100,000 items take seconds, not minutes, in which nobody else can write. */
+/** Many rows per statement: 100,000 items block other writers for seconds instead of minutes. */
 export const insertImported = async (db: Kysely<Tables>, items: readonly ImportedItem[]): Promise<void> => {
   for (const some of inChunks(items, ROWS_PER_STATEMENT)) {
     await db.insertInto('items').values(some.map(rowOf)).execute()
@@ -18,7 +18,7 @@ export const insertImported = async (db: Kysely<Tables>, items: readonly Importe
     }))
     await db.insertInto('item_history').values(history).execute()
   }
-  // Only now, since they may wait for each other.
+  // After all items, since they may depend on each other.
   const needs = items.flatMap(({ id, after }) => [...new Set(after)].map((one) => ({ item_id: id, after_id: one })))
   for (const some of inChunks(needs, ROWS_PER_STATEMENT))
     await db.insertInto('item_dependencies').values(some).execute()
@@ -34,5 +34,5 @@ const rowOf = ({ parked, ...item }: ImportedItem) =>
     updatedAt: item.createdAt,
   })
 
-/** An item has 14 variables. */
+/** An item needs 14 variables of a statement's 32,766. */
 const ROWS_PER_STATEMENT = 1_000

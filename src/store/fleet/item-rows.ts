@@ -15,7 +15,7 @@ import { IDS_PER_QUERY, inChunks } from './chunks.ts'
 import type { ItemPatch } from './store.ts'
 import type { ItemRow } from './tables.ts'
 
-/** The items of these rows, with what they wait for. */
+/** The items of these rows, with their dependencies. */
 export const withDependencies = async (db: Kysely<Tables>, found: Promise<ItemRow[]>): Promise<Item[]> => {
   const rows = await found
   const byItem = new Map<number, number[]>()

@@ -1,5 +1,5 @@
 /*
- * Items in the database. In: items and moves of their state machine. Out: items; each change is in their history.
+ * Items in the database. In: items and state transitions. Out: items. Each change is added to the item's history.
  */
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import {
@@ -26,7 +26,7 @@ export const itemStore = (db: Kysely<Tables>, engine: Engine): ItemStore => {
   return {
     insert: (item) =>
       inTransaction(db, async (inside) => {
-        // Before looking: two imports, or an import and the codebase's removal, must not pass each other.
+        // Locked before the lookup, against concurrent imports and the removal of the codebase.
         await lockCodebase(inside, engine, item.codebaseId)
         if (item.source !== undefined && (await bySource(inside, item)) !== undefined) return undefined
         const id = await takeNumber(inside, 'items')
@@ -47,10 +47,10 @@ export const itemStore = (db: Kysely<Tables>, engine: Engine): ItemStore => {
         await lockCodebase(inside, engine, item.codebaseId)
         await reserveNumber(inside, 'items', item.id)
         if ((await itemsOf(inside, (query) => query.where('id', '=', item.id))).length > 0) return false
-        // Those it waited for may not be recovered.
+        // Some of its dependencies may not have been recovered.
         const known = await itemsOf(inside, (query) => query.where('id', 'in', [-1, ...item.after]))
         const after = known.map(({ id }) => id)
-        // It may have been imported anew before.
+        // It may have been imported again before this.
         const source = (await bySource(inside, item)) === undefined ? item.source : undefined
         const made = { ...item, source, after, parked: undefined, updatedAt: item.createdAt }
         await insert(inside, made, { kind: 'recovered' })
@@ -170,7 +170,7 @@ type Items = SelectQueryBuilder<Tables, 'items', ItemRow>
 const itemsOf = (db: Kysely<Tables>, narrow: (query: Items) => Items): Promise<Item[]> =>
   withDependencies(db, narrow(db.selectFrom('items').selectAll()).execute())
 
-/** Nothing that it waits for is unsettled. */
+/** All its dependencies are settled. */
 const isReady = () =>
   sql<boolean>`not exists (
     select 1 from item_dependencies as needs inner join items as needed on needed.id = needs.after_id

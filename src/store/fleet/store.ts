@@ -18,7 +18,7 @@ export type NewItem = Pick<
   'codebaseId' | 'title' | 'body' | 'priority' | 'after' | 'source' | 'createdBy' | 'createdAt'
 >
 
-/** Its source is known, and so is its id: others of the same import may wait for it. */
+/** Has its id already, because other items of the same import may depend on it. */
 export type ImportedItem = NewItem & Pick<Item, 'id' | 'parked'> & { readonly source: ItemSource }
 
 /** Recovered from its worktree after the database was lost. */
@@ -36,54 +36,54 @@ export type ItemMove = Signed & {
   readonly from: ItemState
   readonly to: ItemState
   readonly change: ItemChange
-  /** What goes with the new state; an absent field keeps its value, `undefined` clears it. */
+  /** Fields that change with the state. An absent field keeps its value; `undefined` clears it. */
   readonly patch?: Partial<Pick<Item, 'environmentId' | 'parked' | 'pullRequest'>>
 }
 
-/** An absent field keeps its value, `undefined` clears it. */
+/** An absent field keeps its value; `undefined` clears it. */
 export type ItemPatch = Partial<Pick<Item, 'environmentId' | 'parked' | 'pullRequest'>> & {
-  /** Never another one: only what is kept with it changes. */
+  /** The same source, with a new snapshot. */
   readonly source?: ItemSource
 }
 
 export type ItemStore = {
-  /** Assigns the id. Undefined if the codebase has an item from this source. */
+  /** Assigns the id. Undefined if the codebase already has an item from this source. */
   insert(item: NewItem): Promise<Item | undefined>
   /** False if its id is taken. */
   recover(item: RecoveredItem): Promise<boolean>
   get(id: number): Promise<Item | undefined>
   bySource(codebaseId: CodebaseId, key: string): Promise<Item | undefined>
-  /** Those that were imported from there, by id. */
+  /** Items imported from there, by id. */
   fromSource(codebaseId: CodebaseId, kind: SourceKind): Promise<Item[]>
-  /** The first of so many ids in a row. Call in the transaction that uses them. */
+  /** Reserves consecutive ids and returns the first. Call in the transaction that uses them. */
   takeIds(count: number): Promise<number>
-  /** Adds them all, whoever waits for whom. Call with `lockDependencies`: none of them may be known by its source. */
+  /** Call after `lockDependencies`, and only with sources that the codebase has no items from. */
   insertImported(items: readonly ImportedItem[]): Promise<void>
   /** By id. */
   list(filter: ItemFilter): Promise<Item[]>
-  /** Open, and all that they wait for is settled. The most urgent first, then the oldest. */
+  /** Open items whose dependencies are settled: most urgent first, then oldest. */
   ready(filter: { readonly codebaseIds?: readonly CodebaseId[]; readonly limit?: number }): Promise<Item[]>
   ofEnvironments(ids: readonly EnvironmentId[]): Promise<Item[]>
-  /** Checked against the transition table, with an entry in its history. False if it is no longer `from`. */
+  /** Checks the transition table and adds to the history. False if the item is no longer in `from`. */
   move(id: number, move: ItemMove): Promise<boolean>
-  /** What each item waits for. Until the transaction ends, nobody else changes that. */
+  /** Each item's dependencies, locked against changes until the transaction ends. */
   lockDependencies(): Promise<ReadonlyMap<number, readonly number[]>>
-  /** `from`: it was changed there. */
+  /** `from`: the source in which it was changed. */
   edit(
     id: number,
     patch: Partial<Pick<Item, ItemField>>,
     signed: Signed & { readonly from?: SourceKind },
   ): Promise<void>
   update(id: number, patch: ItemPatch): Promise<void>
-  /** The environment is gone. */
+  /** Clears the environment of its items, because it is gone. */
   detachEnvironment(id: EnvironmentId): Promise<void>
   note(id: number, change: ItemChange, signed: Signed): Promise<void>
   /** Oldest first. */
   history(id: number): Promise<ItemHistoryEntry[]>
   counts(codebaseId?: CodebaseId): Promise<ItemCounts>
-  /** The conversation is told what becomes of the item. */
+  /** From now on, the conversation is notified of the item's changes. */
   follow(id: number, conversation: string, at: number): Promise<void>
-  /** The ids of the conversations' rows. */
+  /** Ids of conversations. */
   followers(id: number): Promise<string[]>
 }
 
@@ -113,19 +113,19 @@ export type FleetAgentStore = {
   get(id: string): Promise<FleetAgent | undefined>
   /** Undefined if it is gone. */
   byName(host: string, name: string): Promise<FleetAgent | undefined>
-  /** The last one of this name that is gone. */
+  /** The last agent of this name that is gone. */
   lastGone(host: string, name: string): Promise<FleetAgent | undefined>
-  /** Those that aren't gone, by name. */
+  /** Agents that aren't gone, by name. */
   live(filter?: { readonly host?: string; readonly codebaseId?: CodebaseId }): Promise<FleetAgent[]>
   ofItems(ids: readonly number[]): Promise<FleetAgent[]>
-  /** Those that aren't gone. */
+  /** Agents that aren't gone. */
   ofEnvironments(ids: readonly EnvironmentId[]): Promise<FleetAgent[]>
-  /** Checked against the transition table; false if it is no longer `from`. */
+  /** Checks the transition table. False if the agent is no longer in `from`. */
   move(id: string, from: FleetAgentState, to: FleetAgentState, patch?: FleetAgentPatch): Promise<boolean>
   update(id: string, patch: FleetAgentPatch): Promise<void>
-  /** Makes `holder` responsible instead of `expected`. False if somebody else already is. */
+  /** Replaces the holder `expected`. False if another process has already done so. */
   claim(id: string, expected: ProcessIdentity, holder: ProcessIdentity): Promise<boolean>
-  /** Deletes those that were gone before this time. */
+  /** Deletes agents that were gone before this time. */
   deleteGone(before: number): Promise<number>
 }
 
@@ -134,14 +134,13 @@ export type FormulaRunPatch = Partial<
 >
 
 export type FormulaRunStore = {
-  /** False if the agent has one that is running. */
+  /** False if the agent has a running one. */
   insert(run: FormulaRun): Promise<boolean>
   get(id: string): Promise<FormulaRun | undefined>
-  /** Those that are running. */
   running(): Promise<FormulaRun[]>
   runningOf(agentId: string): Promise<FormulaRun | undefined>
   latestOfItem(itemId: number): Promise<FormulaRun | undefined>
-  /** Makes us its executor if nobody, or this dead one, is. */
+  /** Replaces the holder `expected`. False if another process has already done so. */
   claim(id: string, expected: FormulaRun['holder'], holder: NonNullable<FormulaRun['holder']>): Promise<boolean>
   update(id: string, patch: FormulaRunPatch, at: number): Promise<void>
 }
@@ -163,7 +162,7 @@ export type LandingStore = {
   move(id: number, from: LandingState, to: LandingState, at: number, patch?: LandingPatch): Promise<boolean>
 }
 
-/** up: it keeps its pools. down: a person stopped it. paused: it stopped itself, and starts nothing. */
+/** up: pools are kept at their size. down: a person stopped it. paused: it stopped itself. Only `up` starts agents. */
 export type FleetControl = {
   readonly state: 'up' | 'down' | 'paused'
   readonly why: string
@@ -171,9 +170,9 @@ export type FleetControl = {
 }
 
 export type FleetControlStore = {
-  /** `up` if nobody has ever said otherwise. */
+  /** `up` if it was never set. */
   get(host: string): Promise<FleetControl>
-  /** Held until the transaction ends, to decide about the host's agents. */
+  /** Locks the row until the transaction ends, to decide about the host's agents. */
   lock(host: string): Promise<FleetControl>
   set(host: string, control: FleetControl): Promise<void>
 }

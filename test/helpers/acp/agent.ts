@@ -15,7 +15,8 @@ import {
 } from '@agentclientprotocol/sdk'
 
 /*
- * A small agent on the SDK's agent side, for tests: `node agent.ts <behaviour> <directory for traces>`. What it was
+ * A small agent on the SDK's agent side, for tests: `node agent.ts <behaviour> <directory for traces>`. It behaves as
+ * agentclientprotocol.com describes an agent; where it doesn't, that is what its behaviour is about. What it was
  * answered goes to the trace `answers`, one JSON per line.
  */
 
@@ -174,7 +175,7 @@ const behaviours: Record<string, (turn: Turn) => Promise<PromptResponse>> = {
     return new Promise(() => setInterval(() => undefined, 1_000))
   },
   refuses: async () => ({ stopReason: 'refusal' }),
-  /** Puts down what it holds when it is told to stop. */
+  /** "Prompt Turn", "Cancellation": puts down what it holds when it is told to stop, and says `cancelled`. */
   obeys: async (turn) => {
     appendFileSync(trace('pids'), `${process.pid}\n`)
     await turn.cancelled

@@ -31,7 +31,7 @@ export type DiscordDouble = {
   command(name: string, options?: CommandOptions): string
   /** Somebody presses a button below one of the bot's messages. Answers the id of the press. */
   press(label: string, options: { readonly in: string; readonly by?: User }): string
-  /** A file for a message. */
+  /** A file for a message. Discord's client makes one called `message.txt` of a long text; that isn't documented. */
   /** The paths of the files that were downloaded. */
   readonly downloads: readonly string[]
   attach(filename: string, content: string, contentType?: string): Attachment

@@ -54,6 +54,7 @@ const fail = (request: IncomingMessage, response: ServerResponse, failing: Faili
       return
     case 'refused':
       return send(response, { status: failing.status, body: { message: 'No', code: failing.code } })
+    // "Rate limits": the seconds to wait, in the header and in the body.
     case 'limited':
       response
         .writeHead(429, { 'content-type': 'application/json', 'retry-after': String(failing.seconds) })
@@ -127,6 +128,7 @@ const route = (state: State, { method, path, body }: Call, url: URL, tell: Tell)
 
 const EPHEMERAL = 64
 
+/** "JSON error codes". */
 const forbidden: Answer = { status: 403, body: { message: 'Missing Permissions', code: 50_013 } }
 const invalidForm: Answer = { status: 400, body: { message: 'Invalid Form Body', code: 50_035 } }
 
@@ -161,6 +163,7 @@ const post = (state: State, channel: string, body: Record<string, unknown>): Ans
   const nonce = body['nonce'] as string | undefined
   if ((nonce?.length ?? 0) > 25) return { status: 400, body: { message: 'Invalid Form Body', code: 50_035 } }
   if (!areButtons(body['components'])) return invalidForm
+  // "Create Message": with `enforce_nonce`, a nonce of the last minutes returns the message that it was used for.
   const enforced = body['enforce_nonce'] === true ? nonce : undefined
   const known = state.of(channel).find((one) => enforced !== undefined && one.nonce === enforced)
   if (known !== undefined) return fine(known)
@@ -210,6 +213,7 @@ const startThread = (state: State, { id, channel_id }: Message, body: Record<str
   return { status: 201, body: thread }
 }
 
+/** "Receiving and Responding": an interaction waits three seconds for its first response. */
 const ACKNOWLEDGE_WITHIN_MS = 3_000
 
 const callback = (state: State, id: string, token: string, body: Record<string, unknown>): Answer => {

@@ -1,11 +1,11 @@
 /*
- * Issues of beads (github.com/steveyegge/beads), and what they become here. In: all issues of a store. Out: items, and
- * where each issue stands.
+ * Issues of beads (github.com/steveyegge/beads). In: an issue. Out: whether it becomes an item, why it is parked, and its
+ * phase.
  */
 import type { ParkReason, Phase, Priority } from '../item.ts'
 
 export type BeadsIssue = {
-  /** In the file, for messages. */
+  /** Its line in the file, for messages. */
   readonly line: number
   readonly id: string
   readonly title: string
@@ -14,9 +14,9 @@ export type BeadsIssue = {
   readonly priority: Priority
   readonly type: string
   readonly deleted: boolean
-  /** No work: a template, or something that beads itself throws away or keeps forever. */
+  /** Not a task: a template, or an ephemeral or pinned issue. */
   readonly aside: boolean
-  /** Hidden from beads' own list of ready work until then. */
+  /** beads doesn't list it as ready before this time. */
   readonly deferredUntil: number | undefined
   readonly createdAt: number
   readonly dependencies: readonly BeadsDependency[]
@@ -25,20 +25,20 @@ export type BeadsIssue = {
 export type BeadsDependency = {
   readonly on: string
   readonly type: string
-  /** Of `waits-for`: one child that is done is enough. */
+  /** For `waits-for`: satisfied once any child is done. */
   readonly anyChild: boolean
 }
 
 /** `aside`: it never becomes an item. */
-export type Standing = 'deleted' | 'closed' | 'aside' | 'live'
+export type IssueKind = 'deleted' | 'closed' | 'aside' | 'live'
 
-export const standingOf = ({ deleted, status, aside, type }: BeadsIssue): Standing => {
+export const issueKind = ({ deleted, status, aside, type }: BeadsIssue): IssueKind => {
   if (deleted || status === 'tombstone') return 'deleted'
   if (status === 'closed') return 'closed'
   return aside || status === 'pinned' || notWork.has(type) ? 'aside' : 'live'
 }
 
-/** The types that `bd ready` never lists, and those that stand for something that has happened. */
+/** Types that `bd ready` never lists, and types that record events. */
 const notWork: ReadonlySet<string> = new Set([
   'agent',
   'event',
@@ -53,7 +53,7 @@ const notWork: ReadonlySet<string> = new Set([
 const isDeferred = ({ status, deferredUntil }: BeadsIssue, now: number): boolean =>
   status === 'deferred' || (deferredUntil !== undefined && deferredUntil > now)
 
-/** Why nobody may start with it here, as far as its own status says. */
+/** Why the item is parked, judging by the status of the issue and its parents. */
 export const ownParkReason = (
   issue: BeadsIssue,
   parents: readonly BeadsIssue[],
@@ -64,7 +64,7 @@ export const ownParkReason = (
   return status === 'open' ? undefined : { kind: 'status-elsewhere', source: 'beads', status }
 }
 
-/** Where a live one stands there. */
+/** The phase of a live issue. */
 export const phaseThere = (parked: ParkReason | undefined): Phase => {
   if (parked === undefined) return 'ready'
   const isClaimed =

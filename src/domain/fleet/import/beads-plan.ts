@@ -1,26 +1,26 @@
 /*
- * What beads' issues become here. In: all issues of a store or of its export. Out: items with what they wait for, and
- * where each issue stands. docs/decisions/0034-items-from-elsewhere.md says why.
+ * Plans an import from beads. In: all issues of a store or export. Out: items with their dependencies, and each issue's
+ * phase. docs/decisions/0034-items-from-elsewhere.md says why.
  */
 import { type ParkReason, sourceKey } from '../item.ts'
-import { type BeadsIssue, ownParkReason, phaseThere, type Standing, standingOf } from './beads-issue.ts'
+import { type BeadsIssue, ownParkReason, phaseThere, type IssueKind, issueKind } from './beads-issue.ts'
 import { inOrder } from './order.ts'
 import type { There } from './sync-states.ts'
 import type { WantedItem } from './wanted.ts'
 
 export type BeadsPlan = {
-  /** The oldest first. */
+  /** Oldest first. */
   readonly wanted: readonly WantedItem[]
   readonly there: ReadonlyMap<string, There>
-  readonly leftOut: Readonly<Record<Exclude<Standing, 'live'>, number>>
+  readonly leftOut: Readonly<Record<Exclude<IssueKind, 'live'>, number>>
 }
 
 export type BeadsProblem =
-  /** Parents of each other. */
+  /** Issues that are parents of each other. */
   | { readonly kind: 'circle'; readonly ids: readonly string[] }
   | { readonly kind: 'waits-for-too-many'; readonly issue: BeadsIssue; readonly limit: number }
 
-/** As many as a worktree's own record of its item has room for. */
+/** The maximum in the agent file, which stores an item's dependencies. */
 const MOST_AFTER = 1_000
 
 export const planBeads = (
@@ -34,10 +34,10 @@ export const planBeads = (
   const there = new Map<string, There>()
   const leftOut = { deleted: 0, closed: 0, aside: 0 }
   for (const issue of issues.toSorted(byAge)) {
-    const standing = standingOf(issue)
-    if (standing !== 'live') {
-      leftOut[standing] += 1
-      there.set(issue.id, standing === 'closed' ? 'done' : 'gone')
+    const kind = issueKind(issue)
+    if (kind !== 'live') {
+      leftOut[kind] += 1
+      there.set(issue.id, kind === 'closed' ? 'done' : 'gone')
       continue
     }
     const { after, outside } = waits.of.get(issue.id) ?? nothing
@@ -56,9 +56,9 @@ export const planBeads = (
 const byAge = (a: BeadsIssue, b: BeadsIssue): number => a.createdAt - b.createdAt || a.line - b.line
 
 type Waits = {
-  /** Those that are items, too. */
+  /** Dependencies that are items. */
   readonly after: readonly string[]
-  /** Unknown, in another store, or no work: whether they are done can't be told here. */
+  /** Dependencies that aren't items (unknown, in another store, not a task), so it is unknown whether they are done. */
   readonly outside: readonly string[]
 }
 
@@ -87,8 +87,8 @@ const graphOf = (issues: readonly BeadsIssue[]): Graph => {
 }
 
 /**
- * As `bd ready` has it: an issue waits for its own blockers and, as long as they are open, for those of its parents.
- * Beyond that, an epic waits for its children here: beads refuses to close it before them.
+ * As in `bd ready`, an issue waits for its own blockers and for the open blockers of its parents. In addition, an epic
+ * waits for its children, because beads refuses to close it before them.
  */
 const waitsOf = (graph: Graph): { readonly of: ReadonlyMap<string, Waits> } | { readonly problem: BeadsProblem } => {
   const tree = new Map(graph.issues.map((issue) => [issue.id, graph.parents(issue).map(({ id }) => id)]))
@@ -99,24 +99,24 @@ const waitsOf = (graph: Graph): { readonly of: ReadonlyMap<string, Waits> } | { 
   // Parents first.
   for (const id of ordered.order) {
     const issue = graph.byId.get(id)
-    if (issue === undefined || ['deleted', 'closed'].includes(standingOf(issue))) continue
-    const own = new Set(issue.dependencies.flatMap((dependency) => targets(dependency, graph)))
+    if (issue === undefined || ['deleted', 'closed'].includes(issueKind(issue))) continue
+    const own = new Set(issue.dependencies.flatMap((dependency) => blockersOf(dependency, graph)))
     for (const parent of graph.parents(issue)) for (const one of blockers.get(parent.id) ?? []) own.add(one)
     blockers.set(id, own)
-    const children = issue.type === 'epic' ? graph.children(id).filter((child) => standingOf(child) === 'live') : []
+    const children = issue.type === 'epic' ? graph.children(id).filter((child) => issueKind(child) === 'live') : []
     const all = [...new Set([...own, ...children.map((child) => child.id)])]
     if (all.length > MOST_AFTER) return { problem: { kind: 'waits-for-too-many', issue, limit: MOST_AFTER } }
     const isItem = (one: string): boolean => {
       const target = graph.byId.get(one)
-      return target !== undefined && standingOf(target) === 'live'
+      return target !== undefined && issueKind(target) === 'live'
     }
     waits.set(id, { after: all.filter(isItem), outside: all.filter((one) => !isItem(one)) })
   }
   return { of: waits }
 }
 
-/** What this dependency still waits for. */
-const targets = (
+/** The issues that this dependency still waits for. */
+const blockersOf = (
   { on, type, anyChild }: BeadsIssue['dependencies'][number],
   { byId, children }: Graph,
 ): readonly string[] => {
@@ -129,6 +129,6 @@ const targets = (
   return all.filter(isOpen).map(({ id }) => id)
 }
 
-/** As beads decides whether it still blocks others. */
+/** Whether the issue still blocks others, by beads' rules. */
 const isOpen = (issue: BeadsIssue): boolean =>
-  !['deleted', 'closed'].includes(standingOf(issue)) && issue.status !== 'pinned'
+  !['deleted', 'closed'].includes(issueKind(issue)) && issue.status !== 'pinned'

@@ -1,13 +1,13 @@
 /*
- * Who waits for whom. In: names and what each waits for. Out: an order in which everything comes after what it waits
- * for, or a circle. Iterative: a chain may have 100,000 links.
+ * Sorts by dependency. In: keys and what each depends on. Out: an order with dependencies first, or a cycle. Iterative,
+ * because a chain may have 100,000 links.
  */
 
 type Graph<K> = ReadonlyMap<K, readonly K[]>
 
 export type Ordered<K> = { readonly order: readonly K[] } | { readonly circle: readonly K[] }
 
-/** Keeps the given order where nothing speaks against it. Names that are no key of the graph wait for nothing. */
+/** Otherwise keeps the given order. Names that aren't keys of the graph have no dependencies. */
 export const inOrder = <K>(graph: Graph<K>, roots: Iterable<K> = graph.keys()): Ordered<K> => {
   const order: K[] = []
   const finished = new Set<K>()

@@ -1,6 +1,6 @@
 import { type Priority, toPriority } from '../item.ts'
 
-/** Undefined unless exactly one priority is clearly given: `P1`, `priority:high`, `priority/2`. */
+/** Undefined unless the labels name exactly one priority: `P1`, `priority:high`, `priority/2`. */
 export const priorityOfLabels = (labels: readonly string[]): Priority | undefined => {
   const given = new Set(labels.map(priorityOfLabel).filter((one) => one !== undefined))
   const [only] = given

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Phase, SourceSeen } from '../item.ts'
+import type { Phase, SourceSnapshot } from '../item.ts'
 import { syncStep, type There } from './sync-states.ts'
 
 /** `there/here` when they last agreed, `there/here` now, and what is done. */
@@ -45,7 +45,7 @@ const rules: readonly (readonly [string, string, string])[] = [
 const pair = (text: string): readonly [There, Phase] => text.split('/') as [There, Phase]
 
 test.each(rules)('%s, then %s: %s', (before, now, expected) => {
-  const known: SourceSeen['phases'] =
+  const known: SourceSnapshot['phases'] =
     before === '' ? undefined : { there: pair(before)[0] as Phase, here: pair(before)[1] }
   const step = syncStep(...pair(now), known)
   const detail = 'to' in step ? step.to : 'why' in step ? step.why : undefined

@@ -1,10 +1,10 @@
 /*
- * Keeps the states of an item and of its source the same. In: where both stand, and where both stood when they last
- * agreed. Out: what to do. docs/decisions/0034-items-from-elsewhere.md has the rules as a table.
+ * Decides how to sync the states of an item and its source. In: both phases now, and when they last agreed. Out: what to
+ * do. docs/decisions/0034-items-from-elsewhere.md has the rules as a table.
  */
-import type { ItemState, Phase, SourceSeen } from '../item.ts'
+import type { ItemState, Phase, SourceSnapshot } from '../item.ts'
 
-/** `gone`: deleted there, or no longer in what it exports. */
+/** `gone`: deleted, or missing from the source's export. */
 export type There = Phase | 'gone'
 
 export const phaseOf = (state: ItemState): Phase => phases[state]
@@ -20,14 +20,14 @@ const phases: Readonly<Record<ItemState, Phase>> = {
 
 export type SyncStep =
   | { readonly kind: 'nothing' }
-  /** Both have changed in the same way. */
+  /** Both already agree; only record it. */
   | { readonly kind: 'agree' }
   | { readonly kind: 'push'; readonly to: Phase }
   | { readonly kind: 'pull'; readonly to: Exclude<Phase, 'working'> }
-  /** What the source wants can't be done here; it is reported until one of them changes. */
+  /** The source's change can't be applied here. Reported until one side changes. */
   | { readonly kind: 'leave'; readonly why: 'at-work' | 'final' | 'gone' }
 
-export const syncStep = (there: There, here: Phase, known: SourceSeen['phases']): SyncStep => {
+export const syncStep = (there: There, here: Phase, known: SourceSnapshot['phases']): SyncStep => {
   const changedThere = known === undefined ? there !== here : there !== known.there
   const changedHere = known === undefined ? there !== here : here !== known.here
   if (there === 'gone') return here === 'done' ? { kind: 'nothing' } : { kind: 'leave', why: 'gone' }
@@ -36,7 +36,7 @@ export const syncStep = (there: There, here: Phase, known: SourceSeen['phases'])
   if (!changedThere) return { kind: 'push', to: here }
   if (there === here) return { kind: 'agree' }
   if (!changedHere) return pulled(there, here)
-  // Both, differently. An end counts more than anything else, then what happened here, where agents are at work.
+  // Both changed, differently. Done wins over anything else; otherwise the item wins, since agents work on items.
   if (here === 'done') return { kind: 'push', to: 'done' }
   if (there === 'done') return pulled(there, here)
   return there === 'working' && here === 'waiting' ? { kind: 'agree' } : { kind: 'push', to: here }

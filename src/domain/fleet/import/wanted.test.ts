@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { toCodebaseId, toEnvironmentId } from '../../names.ts'
 import type { Item } from '../item.ts'
-import { mergeFromSource, type Resolved, seenOf, titleAndBody } from './wanted.ts'
+import { mergeFromSource, type Resolved, snapshotOf, titleAndBody } from './wanted.ts'
 
 const source = { kind: 'beads', id: 'bd-1' } as const
 const there: Resolved = { source, title: 'Fix login', body: 'It says 500', priority: 2, after: [3] }
@@ -11,7 +11,7 @@ const imported: Item = {
   id: 7,
   codebaseId: toCodebaseId('one'),
   state: 'open',
-  source: { ...source, seen: seenOf(there) },
+  source: { ...source, seen: snapshotOf(there) },
   environmentId: undefined,
   parked: undefined,
   pullRequest: undefined,
@@ -96,7 +96,7 @@ test('without a memory, what differs is taken for edited', () => {
 
 test('the states that both sides agreed on are kept', () => {
   const phases = { there: 'ready', here: 'working' } as const
-  const item = { ...imported, source: { ...source, seen: { ...seenOf(there), phases } } }
+  const item = { ...imported, source: { ...source, seen: { ...snapshotOf(there), phases } } }
   expect(mergeFromSource(item, { ...there, title: 'x' }).seen?.phases).toEqual(phases)
 })
 

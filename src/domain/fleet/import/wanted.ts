@@ -1,6 +1,6 @@
 /*
- * Items that come from elsewhere. In: what the source has now, the item, and what the source had the last time. Out: what
- * changes here. A field follows its source until somebody changes it here.
+ * Merges an item with its source. In: the source's fields now, the item, and the source's fields at the last import. Out:
+ * what to update. A field follows its source until somebody edits it here.
  */
 import { createHash } from 'node:crypto'
 import { withoutInvisible } from '../../text/visible.ts'
@@ -14,24 +14,24 @@ import {
   type ParkReason,
   type Phase,
   type Priority,
-  type SourceSeen,
+  type SourceSnapshot,
 } from '../item.ts'
 
-/** An item as its source has it. */
+/** An item as it is in its source. */
 export type WantedItem = {
   readonly source: ItemSource
   readonly title: string
   readonly body: string
   readonly priority: Priority
-  /** Keys of sources (`sourceKey`) that it waits for: each is an item, or wanted too. */
+  /** Its dependencies, by `sourceKey`. Each is an item already, or in the same import. */
   readonly after: readonly string[]
-  /** Why nobody may start with it. */
+  /** Why it is parked. */
   readonly parked?: ParkReason | undefined
-  /** Where it stands there, if its states are kept the same on both sides. */
+  /** Its phase in the source, if states are synced. */
   readonly there?: Phase | undefined
 }
 
-/** Undefined if there is nothing to see in the title. One that is too long for an item goes into the body, too. */
+/** Undefined if the title has no visible characters. A title that is too long is cut, and added to the body in full. */
 export const titleAndBody = (
   title: string,
   body: string,
@@ -49,7 +49,7 @@ export const titleAndBody = (
 
 export const isBodyTooLong = (body: string): boolean => body.length > maxBodyLength
 
-/** `after` as the ids of items, sorted. */
+/** With `after` as sorted item ids. */
 export type Resolved = Omit<WantedItem, 'after'> & { readonly after: readonly number[] }
 
 export type ItemPatchFromSource = {
@@ -61,45 +61,45 @@ export type ItemPatchFromSource = {
 
 export type Merged = {
   readonly patch: ItemPatchFromSource
-  /** What was changed there and not taken over, because it was changed here, too. */
+  /** Fields changed in the source but not updated, because they were edited here. */
   readonly edited: readonly ItemField[]
-  /** What was changed there and not taken over, because the work has begun. */
+  /** Fields changed in the source but not updated, because work has begun. */
   readonly begun: readonly ItemField[]
-  /** Undefined if it is what the item has already. */
-  readonly seen: SourceSeen | undefined
+  /** The new snapshot. Undefined if it hasn't changed. */
+  readonly seen: SourceSnapshot | undefined
 }
 
 export const mergeFromSource = (item: Item, wanted: Resolved): Merged => {
   if (isSettled(item.state)) return { patch: {}, edited: [], begun: [], seen: undefined }
   const known = item.source?.seen
-  const now = seenOf(wanted)
-  const here = seenOf(item)
+  const now = snapshotOf(wanted)
+  const here = snapshotOf(item)
   const changed = fields.filter((field) => !isSame(here, now, field))
-  // Without a memory of it, what differs may be a person's.
+  // Without a snapshot, a difference may be somebody's edit.
   const own = changed.filter((field) => known === undefined || !isSame(here, known, field))
   const follows = changed.filter((field) => !own.includes(field))
   const begun = hasBegun(item) ? follows : []
   const taken = follows.filter((field) => !begun.includes(field))
   const patch = Object.fromEntries(taken.map((field) => [field, wanted[field]]))
   const edited = own.filter((field) => known === undefined || !isSame(known, now, field))
-  // What waits for the end of the work is still to be taken over if that is given up.
+  // Fields that weren't updated because work has begun keep their old snapshot, to be updated if the item is reopened.
   const seen = { ...now, ...(known !== undefined && Object.fromEntries(begun.map((field) => [field, known[field]]))) }
   const phases = known?.phases
-  const complete: SourceSeen = phases === undefined ? seen : { ...seen, phases }
+  const complete: SourceSnapshot = phases === undefined ? seen : { ...seen, phases }
   const isKnown = known !== undefined && fields.every((field) => isSame(known, complete, field))
   return { patch, edited, begun, seen: isKnown ? undefined : complete }
 }
 
-/** Somebody works on it or has: its text is what they were asked. */
+/** Whether work has begun. Then the item's text is an agent's assignment and must not change. */
 const hasBegun = ({ state, environmentId }: Item): boolean =>
   state !== 'open' && (state !== 'parked' || environmentId !== undefined)
 
-export const seenOf = ({
+export const snapshotOf = ({
   title,
   body,
   priority,
   after,
-}: Pick<Resolved, 'title' | 'body' | 'priority' | 'after'>): SourceSeen => ({
+}: Pick<Resolved, 'title' | 'body' | 'priority' | 'after'>): SourceSnapshot => ({
   title: digest(title),
   body: digest(body),
   priority,
@@ -108,8 +108,8 @@ export const seenOf = ({
 
 const fields: readonly ItemField[] = ['title', 'body', 'priority', 'after']
 
-const isSame = (a: SourceSeen, b: SourceSeen, field: ItemField): boolean =>
+const isSame = (a: SourceSnapshot, b: SourceSnapshot, field: ItemField): boolean =>
   field === 'after' ? a.after.join() === b.after.join() : a[field] === b[field]
 
-/** Only compared with others of its kind. */
+/** Only ever compared with other digests. */
 const digest = (text: string): string => createHash('sha256').update(text).digest('base64url').slice(0, 22)

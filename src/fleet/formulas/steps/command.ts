@@ -7,12 +7,12 @@ import { portVariables } from '../../../isolation/ports.ts'
 import { makeDirectorySync } from '../../../process/files/make-directory.ts'
 import { writeNewFileSync } from '../../../process/files/replace-file.ts'
 import { runProgram } from '../../../process/spawn.ts'
-import { fleetHome } from '../../sessions/places.ts'
+import { fleetHome } from '../../sessions/paths.ts'
 import { refusal, type Step } from '../step.ts'
 
 const OUTPUT_BYTES = 10_000_000
 
-/** A command of the repository's formula, in the worktree. Only if a person has approved it as it is now. */
+/** Runs a command of the repository's formula in the worktree, if a person has approved that command. */
 export const runCommand =
   ({ run: command, timeoutMs }: CommandStep): Step =>
   async ({ isolation, redact }, { run, agent, codebase, environment, signal }) => {

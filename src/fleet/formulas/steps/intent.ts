@@ -2,7 +2,7 @@ import { AppError } from '../../../domain/errors.ts'
 import { canAgentBecome } from '../../../domain/fleet/agent.ts'
 import type { Step } from '../step.ts'
 
-/** From here on, a death means that the agent was finishing, not that it crashed at work. */
+/** Marks the agent as finishing, so that a later death doesn't count as a crash at work. */
 export const intent: Step = async (_context, { agent }) => ({
   state: 'done',
   record: async (store) => {

@@ -1,15 +1,15 @@
 import { AppError, toAppError } from '../../../domain/errors.ts'
-import type { FormulaRun } from '../../../domain/fleet/formula.ts'
+import { type FormulaRun, hasStep } from '../../../domain/fleet/formula.ts'
 import { identityWord } from '../../../domain/process-identity.ts'
 import { isInside } from '../../caller.ts'
-import { endSession, forgetFiles, isLatestLife } from '../../end-session.ts'
+import { deleteAgentFiles, endSession, isLatestLife } from '../../end-session.ts'
 import type { FleetContext } from '../../context.ts'
 import { noteInWorktree } from '../../items/note-in-worktree.ts'
 import type { Step, StepSubject } from '../step.ts'
 
 /**
- * The agent goes: its session ends and is confirmed dead, then its environment is removed through the gates, unless it
- * waits for a merge. A crew member stays; only its hook is gone.
+ * Ends the agent's session, confirms that it is dead, and removes the environment through the gates unless it waits for a
+ * merge. A crew member goes back to work without an item.
  */
 export const leave: Step = async (context, subject) => {
   const { isolation } = context
@@ -22,18 +22,18 @@ export const leave: Step = async (context, subject) => {
     }
   }
   if (isInside(isolation, agent)) {
-    // Whoever ends a session must not be part of it.
+    // The process that ends a session must not be part of it.
     await context.inBackground(['leave', run.id, identityWord(isolation.self)])
     return { state: 'handed-over' }
   }
   if (!(await endSession(context, agent))) {
-    throw new AppError('busy', `couldn't end the session of ${agent.name}: something of it is still running`)
+    throw new AppError('busy', `couldn't end the session of ${agent.name}: some of its processes are still running`)
   }
   await isolation.failpoint('leave.session')
   await noteInWorktree(context, codebase, environment, run.itemId)
   const detail = await removeEnvironment(context, subject)
   await isolation.failpoint('leave.environment')
-  if (await isLatestLife(context, agent)) forgetFiles(context, agent.name)
+  if (await isLatestLife(context, agent)) deleteAgentFiles(context, agent.name)
   return {
     state: 'done',
     ...(detail !== undefined && { detail }),
@@ -46,24 +46,24 @@ export const leave: Step = async (context, subject) => {
   }
 }
 
-/** Why it stays, if it should have gone. */
+/** Returns why the environment wasn't removed, if it should have been. */
 const removeEnvironment = async (
   { isolation, environments }: FleetContext,
   { run, environment }: StepSubject,
 ): Promise<string | undefined> => {
   if (environment === undefined || waits(run)) return undefined
-  const isDiscarded = run.steps.some(({ step }) => step === 'validate-discard')
+  const isDiscarded = hasStep(run, 'validate-discard')
   try {
     const outcome = await (await environments()).destroy(environment, { trigger: 'fleet', force: isDiscarded })
     if (outcome.outcome !== 'refused') return undefined
-    isolation.log.info("an agent's worktree stays", { branch: environment.branch })
-    return `the worktree stays: ${outcome.reasons.map(({ fact }) => fact?.kind ?? 'unknown').join(', ')}`
+    isolation.log.info("an agent's worktree was kept", { branch: environment.branch })
+    return `kept the worktree: ${outcome.reasons.map(({ fact }) => fact?.kind ?? 'unknown').join(', ')}`
   } catch (error) {
-    // The work is done, and cleanup tries again.
+    // Not an error: the work is done, and cleanup retries the removal.
     const { message } = toAppError(error)
     isolation.log.warn("an agent's worktree could not be removed", { branch: environment.branch, error: message })
-    return `the worktree stays: ${message}`
+    return `kept the worktree: ${message}`
   }
 }
 
-const waits = ({ steps }: FormulaRun): boolean => steps.some(({ step }) => step === 'open-pr' || step === 'enqueue')
+const waits = (run: FormulaRun): boolean => hasStep(run, 'open-pr') || hasStep(run, 'enqueue')

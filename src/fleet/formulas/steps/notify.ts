@@ -1,30 +1,29 @@
-import type { FormulaRun } from '../../../domain/fleet/formula.ts'
+import { hasStep } from '../../../domain/fleet/formula.ts'
 import type { Store } from '../../../store/store.ts'
 import type { FleetContext } from '../../context.ts'
 import type { Step, StepSubject } from '../step.ts'
 
-/** Tells the conversations that follow the item what became of it, exactly once. */
+/** Notifies the conversations that follow the item of its outcome, exactly once. */
 export const notify: Step = async (context, subject) => ({
   state: 'done',
-  record: (store) => tellOutcome(context, store, subject),
+  record: (store) => notifyFollowers(context, store, subject),
 })
 
-const tellOutcome = async (
-  { tell }: Pick<FleetContext, 'tell'>,
+const notifyFollowers = async (
+  context: Pick<FleetContext, 'notify'>,
   store: Store,
   { run, item }: StepSubject,
 ): Promise<void> => {
   if (item === undefined) return
-  if (run.pullRequest !== undefined) return tell(store, { kind: 'pull-request', item, url: run.pullRequest })
-  if (has(run, 'enqueue')) {
+  if (run.pullRequest !== undefined) return context.notify(store, { kind: 'pull-request', item, url: run.pullRequest })
+  if (hasStep(run, 'enqueue')) {
     const [landing] = await store.landings.list({
       codebaseId: item.codebaseId,
       states: ['queued', 'testing'],
       limit: 1,
     })
-    if (landing?.branch === run.branch) return tell(store, { kind: 'queued', item, landing: landing.id })
+    if (landing?.branch === run.branch) return context.notify(store, { kind: 'queued', item, landing: landing.id })
   }
-  if (has(run, 'push') && run.sha !== undefined) await tell(store, { kind: 'pushed', item, branch: run.branch })
+  if (hasStep(run, 'push') && run.sha !== undefined)
+    await context.notify(store, { kind: 'pushed', item, branch: run.branch })
 }
-
-const has = ({ steps }: FormulaRun, name: string): boolean => steps.some(({ step }) => step === name)

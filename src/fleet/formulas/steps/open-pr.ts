@@ -3,7 +3,7 @@ import type { Item } from '../../../domain/fleet/item.ts'
 import { publish } from '../../../isolation/publish/publish.ts'
 import { refusal, type Step } from '../step.ts'
 
-/** Opens a draft pull request for the pushed branch, or finds the one that is open. */
+/** Opens a draft pull request for the pushed branch, unless one is open. */
 export const openPullRequest: Step = async ({ isolation }, { codebase, environment, item, signal }) => {
   if (environment === undefined) throw new AppError('not-found', 'the worktree is gone')
   const request = { title: item?.title, fixes: issuesOf(item, codebase.github), signal }
@@ -34,7 +34,7 @@ export const openPullRequest: Step = async ({ isolation }, { codebase, environme
   }
 }
 
-/** An item that was imported from an issue of this very repository. */
+/** The issue to close: that of an item imported from this repository. */
 const issuesOf = (item: Item | undefined, github: string | undefined): readonly number[] =>
   item?.source?.kind === 'github' && item.source.repository.toLowerCase() === github?.toLowerCase()
     ? [item.source.number]

@@ -3,7 +3,7 @@ import { pushEnvironment } from '../../../isolation/publish/publish.ts'
 import { branchTip } from '../../../runs/branch-tip.ts'
 import { refusal, type Step } from '../step.ts'
 
-/** Pushes the branch without force, and reads it back from the remote. Without a remote the branch is all there is. */
+/** Pushes the branch without force, and reads it back from the remote. Skipped without a remote. */
 export const push: Step = async ({ isolation }, { codebase, environment, signal }) => {
   if (environment === undefined) throw new AppError('not-found', 'the worktree is gone')
   if (codebase.remote === undefined) {

@@ -7,7 +7,7 @@ import { treeOf } from '../../tree.ts'
 import { refusal, type Step, type StepSubject } from '../step.ts'
 import type { FleetContext } from '../../context.ts'
 
-/** This worktree, this branch, an item in hand, and nothing that isn't committed. All reasons, not only the first. */
+/** Checks that the agent has a hooked item and that its worktree is usable, on its branch, and fully committed. Reports all problems. */
 export const validate: Step = async (context, subject) => {
   const { isolation } = context
   const { codebase, environment, signal } = subject
@@ -27,7 +27,7 @@ export const validate: Step = async (context, subject) => {
   return why.length > 0 ? refusal(...why) : { state: 'done' }
 }
 
-/** What is thrown away needs no commits, and may be anything. */
+/** `discard` accepts uncommitted changes and a branch without commits. */
 export const validateDiscard: Step = async (_context, subject) => {
   const problem = hookProblem(subject)
   return problem === undefined ? { state: 'done' } : refusal(problem)
@@ -38,7 +38,7 @@ const hookProblem = ({ agent, item }: StepSubject): DoneRefusal | undefined => {
   return item.state === 'hooked' ? undefined : { kind: 'item-state', itemId: item.id, state: item.state }
 }
 
-/** Where the branch began isn't known for one that existed before: then the push finds out. */
+/** True if unknown: for a branch that existed before the worktree, the push finds out. */
 const hasCommits = async ({ isolation }: FleetContext, { codebase, environment }: StepSubject): Promise<boolean> => {
   if (environment?.startSha === undefined) return true
   const tip = await branchTip(isolation, codebase, environment)

@@ -1,6 +1,6 @@
 /*
- * The program `bd` of beads. In: a checkout with `.beads`. Out: its issues, and what became of changes. It finds its
- * store itself (`.beads/redirect`), and decides itself what it writes there and into git.
+ * Runs `bd`, the program of beads. In: a checkout with `.beads`. Out: its issues, and the results of changes. `bd` locates
+ * its store (`.beads/redirect`) and decides what it writes there and into git.
  * Command line and JSON as in its documentation for 1.0: docs/CLI_REFERENCE.md, docs/JSON_SCHEMA.md.
  */
 import { stat } from 'node:fs/promises'
@@ -17,14 +17,14 @@ import { type ProgramResult, runProgram } from '../../../process/spawn.ts'
 
 export type BdStatus = 'open' | 'in_progress' | 'blocked'
 
-/** `refused`: by id, in bd's own words. */
+/** `refused`: bd's message for each id. */
 export type BdChanged = { readonly done: ReadonlySet<string>; readonly refused: ReadonlyMap<string, string> }
 
 export type Bd = {
   /** All issues, as lines. */
   export(): Promise<Buffer>
   setStatus(ids: readonly string[], status: BdStatus): Promise<BdChanged>
-  /** In this order: bd refuses to close an issue before those that it waits for. */
+  /** In the given order, since bd refuses to close an issue before its dependencies. */
   close(ids: readonly string[], reason: string): Promise<BdChanged>
   comment(id: string, text: string): Promise<void>
 }
@@ -32,7 +32,7 @@ export type Bd = {
 const TIMEOUT_MS = 60_000
 const MOST_EXPORTED = 64 * 1024 * 1024
 const MOST_ANSWERED = 8 * 1024 * 1024
-/** Each call opens the store, which takes longer than the change itself. */
+/** Several per call, since opening the store takes longer than a change. */
 const IDS_PER_CALL = 100
 
 type Context = Pick<IsolationContext, 'programEnvironment' | 'clock'>
@@ -75,7 +75,7 @@ export const openBd = async (
     for (let from = 0; from < ids.length; from += IDS_PER_CALL) {
       const some = ids.slice(from, from + IDS_PER_CALL)
       const result = await run([...argsFor(some), '--actor', 'coppice', '--json'], MOST_ANSWERED)
-      // It names those that it has changed, as they are now; with some of them refused it succeeds all the same.
+      // bd prints the issues that it changed, in their new state. It exits with 0 even if it refused some.
       const changed = new Map(answeredIssues(result).map((issue) => [issue.id, issue.status]))
       for (const id of some) {
         if (changed.get(id) === status) done.add(id)
@@ -118,7 +118,7 @@ const isDirectory = async (path: string): Promise<boolean> => {
 
 const issue = z.object({ id: z.string(), status: z.string() })
 
-/** From 2.0 on, and with BD_JSON_ENVELOPE=1 before, the answer is wrapped. */
+/** The answer is wrapped since 2.0, and before that with BD_JSON_ENVELOPE=1. */
 const answer = z.union([z.array(issue), z.object({ data: z.array(issue) }).transform(({ data }) => data)])
 
 const answeredIssues = ({ stdout }: ProgramResult): z.infer<typeof issue>[] => {
@@ -142,7 +142,7 @@ const failed = (verb: string, result: ProgramResult): AppError =>
 const errorObject = z.object({ error: z.string() })
 const problem = z.union([errorObject, z.object({ data: errorObject }).transform(({ data }) => data)])
 
-/** What it says about this issue, or at all. */
+/** bd's message about this issue, or its first message. */
 const complaint = ({ stderr, exitCode, signal }: ProgramResult, id?: string): string => {
   const said = problem.safeParse(json(stderr)).data?.error
   const lines = (said ?? stderr).split('\n').filter((line) => line.trim() !== '')

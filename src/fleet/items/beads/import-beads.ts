@@ -10,9 +10,9 @@ import { type ImportedItems, importItems } from '../import/import-items.ts'
 import { type LinesFrom, readIssueLines } from './issue-lines.ts'
 
 export type BeadsImport = ImportedItems & {
-  /** Items that aren't finished here, whose issues are closed or deleted there, or missing. */
+  /** Unfinished items whose issues are closed, deleted or missing in beads. */
   readonly noLongerOpen: readonly { readonly item: Item; readonly there: 'closed' | 'gone' }[]
-  /** `others`: lines that hold something else. */
+  /** `others`: lines that aren't issues. */
   readonly leftOut: BeadsPlan['leftOut'] & { readonly others: number }
 }
 
@@ -24,7 +24,7 @@ export type BeadsRequest = {
 
 type Context = Pick<IsolationContext, 'store' | 'clock' | 'progress'>
 
-/** A file such as `bd export` writes. States of items that are there already stay as they are. */
+/** Imports a file that `bd export` wrote. Doesn't change the state of existing items. */
 export const importBeadsFile = async (context: Context, path: string, request: BeadsRequest): Promise<BeadsImport> => {
   context.progress('reading issues')
   return (await importBeads(context, await readFile(path), fromFile(path), request)).imported
@@ -52,7 +52,7 @@ export const importBeads = async (
 
 const MOST_BYTES = 200 * 1024 * 1024
 
-/** People name it, so links are followed. */
+/** Follows links, because a person chose the file. */
 const readFile = async (path: string): Promise<Buffer> => {
   try {
     const bytes = await readUntrusted(path, { followLink: true, maxBytes: MOST_BYTES })

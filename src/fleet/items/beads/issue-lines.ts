@@ -1,6 +1,6 @@
 /*
- * Beads' exchange format: a JSON object per line (`bd export`, `.beads/issues.jsonl`). In: bytes, which anybody may have
- * written. Out: issues, or an error that names the lines. Also reads what versions before 1.0 wrote.
+ * Parses beads' exchange format: one JSON object per line (`bd export`, `.beads/issues.jsonl`). In: untrusted bytes. Out:
+ * issues, or an error that names the lines. Also reads files from versions before 1.0.
  */
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
@@ -12,7 +12,7 @@ import type { Remedy } from '../../../domain/remedy.ts'
 import { createTimeSlice } from '../../../process/time-slice.ts'
 
 export type LinesFrom = {
-  /** A file, or a command. */
+  /** A file or a command, for messages. */
   readonly name: string
   readonly code: 'unusable-file' | 'program-failed'
   readonly remedy: Remedy
@@ -20,12 +20,12 @@ export type LinesFrom = {
 
 export type ReadIssues = {
   readonly issues: readonly BeadsIssue[]
-  /** Lines that hold something else, such as memories. */
+  /** The number of lines that aren't issues, such as memories. */
   readonly others: number
 }
 
 const MOST_ISSUES = 100_000
-/** An issue has its comments in its line. */
+/** A line contains the issue's comments too. */
 const MOST_LINE_BYTES = 4_000_000
 const MOST_PROBLEMS = 5
 
@@ -99,7 +99,7 @@ const parsed = (text: string): Readonly<Record<string, unknown>> | undefined => 
   }
 }
 
-/** It becomes an argument of `bd`, and is shown: nothing invisible, and no option. */
+/** Passed to `bd` as an argument, and shown to people: no invisible characters, and no leading dash. */
 const id = z.string().regex(/^[\p{L}\p{N}][\p{L}\p{N}._:@/+-]{0,254}$/u, 'not an issue id')
 
 const text = z.string().nullish()
@@ -114,7 +114,7 @@ const time = z
 
 const flag = z.boolean().nullish()
 
-/** Unknown fields are fine: new ones come with new versions. */
+/** Ignores unknown fields, which new versions may add. */
 const schema = z.object({
   id,
   title: text,
@@ -154,7 +154,7 @@ const whyInvalid = ({ issues: [first] }: z.ZodError): string => {
 
 const toIssue = (given: z.infer<typeof schema>, line: number): Read => {
   const deleted = typeof given.deleted_at === 'string' && given.deleted_at !== ''
-  // What is over never becomes an item.
+  // A closed or deleted issue never becomes an item, so its texts don't matter.
   const isOver = deleted || given.status === 'closed' || given.status === 'tombstone'
   const written = isOver ? { title: given.id, body: '' } : titleAndBody(given.title ?? '', bodyOf(given))
   if (written === undefined) return { kind: 'problem', why: `${given.id} has no title` }

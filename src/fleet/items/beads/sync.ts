@@ -1,15 +1,15 @@
 /*
- * Keeps items and beads' issues in the same state. In: a codebase with `.beads`. Out: what was imported, what was done on
- * each side, and what was left alone and why. Doing it again, also after a crash at any point, ends in the same state:
- * a change is over only once both sides were seen to agree.
+ * Syncs the states of items and beads issues. In: a codebase with `.beads`. Out: what was imported, what changed on each
+ * side, and what was left alone and why. Safe to repeat after a crash at any point: a change is complete only once both
+ * sides are known to agree.
  */
 import type { Codebase } from '../../../domain/environment.ts'
 import { toAppError } from '../../../domain/errors.ts'
 import type { BeadsPlan } from '../../../domain/fleet/import/beads-plan.ts'
 import { inOrder } from '../../../domain/fleet/import/order.ts'
-import { seenOf } from '../../../domain/fleet/import/wanted.ts'
+import { snapshotOf } from '../../../domain/fleet/import/wanted.ts'
 import { phaseOf, type SyncStep, syncStep, type There } from '../../../domain/fleet/import/sync-states.ts'
-import type { Item, ItemState, ParkReason, Phase, SourceSeen } from '../../../domain/fleet/item.ts'
+import type { Item, ItemState, ParkReason, Phase, SourceSnapshot } from '../../../domain/fleet/item.ts'
 import { remedy, shell } from '../../../domain/remedy.ts'
 import type { Store } from '../../../store/store.ts'
 import type { FleetContext } from '../../context.ts'
@@ -18,7 +18,7 @@ import { type Bd, type BdStatus, openBd } from './bd.ts'
 import { type BeadsImport, importBeads } from './import-beads.ts'
 import type { LinesFrom } from './issue-lines.ts'
 
-/** `item`: as it was before. */
+/** `item`: its state before the sync. */
 export type BeadsSync = {
   readonly imported: BeadsImport
   /** Changed here, because beads had changed. */
@@ -26,7 +26,7 @@ export type BeadsSync = {
   /** Changed in beads, because the item had changed. */
   readonly pushed: readonly { readonly item: Item; readonly to: BdStatus | 'closed' }[]
   readonly left: readonly Left[]
-  /** bd didn't do it; it is tried again the next time. */
+  /** Changes that bd refused; the next sync tries again. */
   readonly refused: readonly { readonly item: Item; readonly said: string }[]
 }
 
@@ -38,7 +38,7 @@ export type SyncRequest = {
   readonly by: string
   readonly dryRun: boolean
   readonly signal?: AbortSignal | undefined
-  /** What beads is told in words. */
+  /** Texts that are written into beads. */
   readonly words: { readonly closed: string; readonly parked: (item: Item) => string }
 }
 
@@ -78,12 +78,12 @@ const stateOf = { ready: 'open', waiting: 'parked', done: 'closed' } as const
 
 const statusOf = { ready: 'open', working: 'in_progress', waiting: 'blocked', done: 'closed' } as const
 
-/** An item with its issue, and what is to be done about them. */
+/** An item, its issue, and the step that brings them into agreement. */
 type Pair = {
   readonly item: Item
   readonly id: string
   readonly there: There
-  /** Why nobody may start with it there. */
+  /** Why work on the issue can't start. */
   readonly parked: ParkReason | undefined
   readonly step: SyncStep
 }
@@ -100,13 +100,13 @@ const pairsOf = async (store: Store, codebase: Codebase, plan: BeadsPlan): Promi
   })
 }
 
-/** False if an agent has the item, or it has changed meanwhile: it is looked at again the next time. */
+/** False if an agent has the item, or the item has changed meanwhile; the next sync tries again. */
 const pull = async (context: FleetContext, pair: Pair, to: keyof typeof stateOf): Promise<boolean> => {
   const { store, clock } = context.isolation
   const { item, parked } = pair
   const by = 'beads'
   return store.transaction(async (inside) => {
-    // One that is parked may still have its agent.
+    // A parked item may still have its agent.
     if ((await inside.fleetAgents.ofItems([item.id])).length > 0) return false
     const moved =
       to === 'waiting' && parked !== undefined
@@ -118,14 +118,14 @@ const pull = async (context: FleetContext, pair: Pair, to: keyof typeof stateOf)
 }
 
 const moveTo = async (
-  { tell }: FleetContext,
+  { notify }: FleetContext,
   store: Store,
   item: Item,
   { to, by, at }: { readonly to: ItemState; readonly by: string; readonly at: number },
 ): Promise<boolean> => {
   const change = { kind: 'state', from: item.state, to } as const
   const moved = await store.items.move(item.id, { from: item.state, to, change, by, at })
-  if (moved) await tell(store, { kind: to === 'closed' ? 'closed' : 'reopened', item: { ...item, state: to } })
+  if (moved) await notify(store, { kind: to === 'closed' ? 'closed' : 'reopened', item: { ...item, state: to } })
   return moved
 }
 
@@ -140,7 +140,7 @@ const pushAll = async (
   const pushed: Push[] = []
   const refused: BeadsSync['refused'][number][] = []
   for (const phase of ['working', 'ready', 'waiting', 'done'] as const) {
-    const some = neededFirst(pushes.filter(({ to }) => to === phase))
+    const some = dependenciesFirst(pushes.filter(({ to }) => to === phase))
     if (some.length === 0) continue
     const ids = some.map(({ id }) => id)
     const answer = await (phase === 'done' ? bd.close(ids, words.closed) : bd.setStatus(ids, statusOf[phase]))
@@ -159,7 +159,7 @@ const pushAll = async (
   return { pushed, refused }
 }
 
-/** Once: the status is what counts. */
+/** Not retried, since the status is what matters. */
 const commentOn = async (
   bd: Bd,
   { item, id }: Push,
@@ -173,8 +173,8 @@ const commentOn = async (
   }
 }
 
-/** bd refuses to close what waits for something open. */
-const neededFirst = (pushes: readonly Push[]): readonly Push[] => {
+/** Dependencies first: bd refuses to close an issue before them. */
+const dependenciesFirst = (pushes: readonly Push[]): readonly Push[] => {
   const byItem = new Map(pushes.map((push) => [push.item.id, push]))
   const ordered = inOrder(
     new Map(pushes.map(({ item }) => [item.id, item.after.filter((id) => byItem.has(id))] as const)),
@@ -182,12 +182,15 @@ const neededFirst = (pushes: readonly Push[]): readonly Push[] => {
   return 'circle' in ordered ? pushes : ordered.order.flatMap((id) => byItem.get(id) ?? [])
 }
 
-/** Both sides agree: what differs from this the next time has changed. */
+/** Records that both sides agree; whatever differs at the next sync has changed since. */
 const remember = (store: Store, { item: { id }, there }: Pick<Pair, 'item' | 'there'>, here: Phase): Promise<void> =>
   store.transaction(async (inside) => {
     const item = await inside.items.get(id)
     if (item?.source === undefined || there === 'gone') return
     const { source, title, body, priority, after } = item
-    const seen: SourceSeen = { ...(source.seen ?? seenOf({ title, body, priority, after })), phases: { there, here } }
+    const seen: SourceSnapshot = {
+      ...(source.seen ?? snapshotOf({ title, body, priority, after })),
+      phases: { there, here },
+    }
     await inside.items.update(id, { source: { ...source, seen } })
   })

@@ -11,13 +11,13 @@ export type GithubImport = ImportedItems & {
   readonly outcome: 'imported'
   /** `owner/name` */
   readonly repository: string
-  /** The query's limit left some out. */
+  /** There are more issues than the query's limit. */
   readonly more: boolean
-  /** Items that aren't finished here, whose issues are closed there, or were deleted or moved. */
+  /** Unfinished items whose issues were closed, deleted or moved. */
   readonly noLongerOpen: readonly { readonly item: Item; readonly there: 'closed' | 'gone' }[]
-  /** Open items whose issues have a worktree already. */
+  /** Open items whose issues already have a worktree. */
   readonly elsewhere: readonly { readonly item: Item; readonly environment: IsolatedEnvironment }[]
-  /** Items that aren't finished here, whose issues weren't looked at, and why. */
+  /** Unfinished items whose issues weren't checked; `problem` says why. */
   readonly unchecked: readonly Item[]
   readonly problem: ForgeProblem | undefined
 }
@@ -32,7 +32,7 @@ export type GithubRequest = {
 
 type Context = Pick<IsolationContext, 'store' | 'clock' | 'progress' | 'forge'>
 
-/** An item for each issue that the query finds. */
+/** Imports an item for each issue that the query finds. */
 export const importGithub = async (context: Context, request: GithubRequest): Promise<GithubImport | ForgeProblem> => {
   const { store, clock, progress, forge } = context
   const { codebase, query, by, dryRun, signal } = request
@@ -47,7 +47,7 @@ export const importGithub = async (context: Context, request: GithubRequest): Pr
   const wanted = [...listed.values(), ...checks.issues.filter(({ open }) => open)].map((issue) =>
     toWanted(found.repository, issue),
   )
-  // Its pull requests say which issue they fix.
+  // Needed so that pull requests can say which issue they fix.
   if (codebase.github === undefined && !dryRun) await store.codebases.update(codebase.id, { github: found.repository })
   const imported = await importItems(store, { codebase, kind: 'github', wanted, by, at: clock(), dryRun })
   const isNew = new Set(imported.added.map(({ id }) => id))
@@ -73,7 +73,7 @@ export const importGithub = async (context: Context, request: GithubRequest): Pr
 
 type Known = { readonly item: Item; readonly number: number }
 
-/** Items from this repository that aren't finished. */
+/** Unfinished items that were imported from this repository. */
 const known = async (
   { store }: Context,
   codebase: Codebase,
@@ -87,10 +87,10 @@ const known = async (
     return isThere ? [{ item, number: source.number }] : []
   })
 
-/** A request each: the rest is looked at when those are finished. */
+/** Each check is a request. The rest is checked by later imports, when these items are finished. */
 const MOST_CHECKS = 50
 
-/** Issues that the query doesn't find: closed, or without the label now. */
+/** Reads issues that the query no longer returns: they were closed, or lost the label. */
 const check = async (
   { forge, progress }: Context,
   { codebase, signal }: GithubRequest,
@@ -104,7 +104,7 @@ const check = async (
   const answer = await forge.issuesNumbered(codebase, numbers, { signal })
   if (answer.outcome !== 'found') return { issues: [], unchecked: itemsOf(others), problem: answer }
   if (answer.problem === undefined) return { issues: answer.issues, unchecked: itemsOf(later), problem: undefined }
-  // After a problem, one without an answer may be gone, or not have been asked for.
+  // After a problem, an issue without an answer may be gone, or not have been requested.
   const found = new Set(answer.issues.map(({ number }) => number))
   const unknown = others.filter(({ number }) => !found.has(number))
   return { issues: answer.issues, unchecked: itemsOf(unknown), problem: answer.problem }

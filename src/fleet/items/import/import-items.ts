@@ -1,6 +1,6 @@
 /*
- * Adds items from elsewhere to the queue, and keeps their texts as they are there. In: what the source has. Out: what was
- * added and changed, and what was not and why. All or nothing, in one transaction; doing it again adds nothing.
+ * Imports items from a source, and updates the texts of those imported before. In: what the source has. Out: what was added
+ * and updated, and what was left alone and why. One transaction; importing again adds nothing.
  */
 import type { Codebase } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
@@ -10,7 +10,7 @@ import {
   type Merged,
   mergeFromSource,
   type Resolved,
-  seenOf,
+  snapshotOf,
   type WantedItem,
 } from '../../../domain/fleet/import/wanted.ts'
 import { type Item, type ItemField, type SourceKind, sourceKey, sourceLabel } from '../../../domain/fleet/item.ts'
@@ -20,20 +20,20 @@ import type { Store } from '../../../store/store.ts'
 export type ImportRequest = {
   readonly codebase: Pick<Codebase, 'id'>
   readonly kind: SourceKind
-  /** Each source once; all that they wait for is among them. */
+  /** Each source once, with all dependencies among them. */
   readonly wanted: readonly WantedItem[]
   readonly by: string
   readonly at: number
-  /** Changes nothing. New items have the ids that they would get. */
+  /** Change nothing; new items have the ids that they would get. */
   readonly dryRun: boolean
 }
 
 export type ImportedItems = {
   readonly added: readonly Item[]
   readonly updated: readonly { readonly item: Item; readonly fields: readonly ItemField[] }[]
-  /** Were there already, with nothing to take over. */
+  /** Imported before, and up to date. */
   readonly unchanged: readonly Item[]
-  /** Changed there and not here: a person has changed it here, or the work has begun. */
+  /** Changed in the source but not here: somebody edited the item here, or work has begun. */
   readonly kept: readonly {
     readonly item: Item
     readonly fields: readonly ItemField[]
@@ -44,13 +44,13 @@ export type ImportedItems = {
 export const importItems = (store: Store, request: ImportRequest): Promise<ImportedItems> =>
   store.transaction(async (inside) => {
     const { codebase, kind, dryRun } = request
-    // From here on nobody else adds an item or changes what one waits for.
+    // Also locks out concurrent additions.
     const waits = await inside.items.lockDependencies()
     const known = new Map<string, Item>()
     for (const item of await inside.items.fromSource(codebase.id, kind)) {
       if (item.source !== undefined) known.set(sourceKey(item.source), item)
     }
-    const fresh = sorted(request.wanted.filter(({ source }) => !known.has(sourceKey(source))))
+    const fresh = dependenciesFirst(request.wanted.filter(({ source }) => !known.has(sourceKey(source))))
     const first = await inside.items.takeIds(dryRun ? 0 : fresh.length)
     const ids = new Map([...known].map(([key, { id }]) => [key, id]))
     for (const [n, { source }] of fresh.entries()) ids.set(sourceKey(source), first + n)
@@ -69,8 +69,8 @@ export const importItems = (store: Store, request: ImportRequest): Promise<Impor
 
 type Change = { readonly item: Item; readonly merged: Merged }
 
-/** So that an item has a greater id than those it waits for. */
-const sorted = (wanted: readonly WantedItem[]): readonly WantedItem[] => {
+/** Dependencies first, so that they get smaller ids. */
+const dependenciesFirst = (wanted: readonly WantedItem[]): readonly WantedItem[] => {
   const byKey = new Map(wanted.map((one) => [sourceKey(one.source), one]))
   const ordered = inOrder(new Map([...byKey].map(([key, { after }]) => [key, after])))
   if ('circle' in ordered) {
@@ -82,7 +82,7 @@ const sorted = (wanted: readonly WantedItem[]): readonly WantedItem[] => {
 const resolve = (wanted: WantedItem, ids: ReadonlyMap<string, number>): Resolved => {
   const after = wanted.after.map((key) => {
     const id = ids.get(key)
-    // Without it, the item would start too early.
+    // Without this dependency, the item would start too early.
     if (id === undefined)
       throw new AppError('unexpected', `${key}, which ${sourceKey(wanted.source)} waits for, is unknown`)
     return id
@@ -93,7 +93,7 @@ const resolve = (wanted: WantedItem, ids: ReadonlyMap<string, number>): Resolved
 const newItem = (wanted: Resolved, id: number, { codebase, by, at }: ImportRequest): ImportedItem => {
   const { title, body, priority, after, parked, there } = wanted
   const here = phaseOf(parked === undefined ? 'open' : 'parked')
-  const seen = { ...seenOf(wanted), ...(there !== undefined && { phases: { there, here } }) }
+  const seen = { ...snapshotOf(wanted), ...(there !== undefined && { phases: { there, here } }) }
   const source = { ...wanted.source, seen }
   return { id, codebaseId: codebase.id, title, body, priority, after, parked, source, createdBy: by, createdAt: at }
 }
@@ -131,7 +131,7 @@ const reportOf = (changes: readonly Change[]): Omit<ImportedItems, 'added'> => (
   ]),
 })
 
-/** Also through items that people have added, and through what they wait for since somebody edited that here. */
+/** Checks all items, since people can add items and edit dependencies here. */
 const assertNoCircle = (
   waits: ReadonlyMap<number, readonly number[]>,
   changed: readonly Pick<Item, 'id' | 'after' | 'source'>[],

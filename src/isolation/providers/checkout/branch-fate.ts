@@ -1,4 +1,3 @@
-import type { BranchFate } from './fate.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import type { Merged, StaleBase } from '../../../domain/merge-proof.ts'
 import type { Sha } from '../../../domain/names.ts'
@@ -11,6 +10,15 @@ import type { Base } from '../../codebases/base-branch.ts'
 import type { IsolationContext } from '../../context.ts'
 import { mergeStatusOf } from '../../merge-proof/merge-status.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
+
+/** What happens to the branch: it is deleted only with proof, and only if it hasn't moved since. */
+export type BranchFate = {
+  readonly merged: Merged
+  /** Its tip when it was proven; undefined if the branch is gone. */
+  readonly tip: Sha | undefined
+  readonly goes: boolean
+  readonly note: BranchNote
+}
 
 export const judgeBranch = async (
   context: IsolationContext,

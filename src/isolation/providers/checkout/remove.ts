@@ -42,8 +42,7 @@ import type {
   Removed,
 } from '../../remove-outcome.ts'
 import { notKept } from './restore-point/archive.ts'
-import { judgeBranch } from './branch-fate.ts'
-import type { BranchFate } from './fate.ts'
+import { type BranchFate, judgeBranch } from './branch-fate.ts'
 import type { CheckoutKind } from './kind.ts'
 import { beginRemoval, finishRemoval, recoverRemoval, undoRemoval, whyOf } from './removal-steps.ts'
 import { type ToSave, writeRestorePoint } from './restore-point/restore-point.ts'

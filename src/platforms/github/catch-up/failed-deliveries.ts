@@ -74,7 +74,7 @@ const attemptsSince = async (
 }
 
 /** The newest attempt of each event that matters to us and that no attempt delivered, oldest event first. */
-export const failedEvents = (attempts: readonly Attempt[]): Attempt[] =>
+const failedEvents = (attempts: readonly Attempt[]): Attempt[] =>
   [...Map.groupBy(attempts, ({ guid }) => guid).values()]
     .filter((all) => !all.some(({ succeeded }) => succeeded))
     .flatMap((all) => all.toSorted((a, b) => b.at - a.at).slice(0, 1))

@@ -6,6 +6,7 @@ import type { NewPullRequest, OpenedPullRequest, PullRequest } from '../../../do
 import { FORGE } from '../conversation-id.ts'
 import { failureOf } from '../failure.ts'
 import { type Repository, repositoryAt, repositoryThere } from '../host.ts'
+import { htmlAsText } from '../markdown/html-as-text.ts'
 import { withoutMentions } from '../markdown/mentions.ts'
 import { noRetries, type Octokits } from '../octokits.ts'
 
@@ -58,7 +59,7 @@ const callsTo = (octokits: Octokits, { owner, repo }: Repository, request: objec
   },
   create: async ({ branch, base, title, body, draft }) => {
     const octokit = await octokits.of({ owner, repo })
-    const fields = { title: withoutMentions(title), body: withoutMentions(body), draft }
+    const fields = { title: withoutMentions(title), body: withoutMentions(htmlAsText(body)), draft }
     const { data } = await octokit.rest.pulls.create({ owner, repo, head: branch, base, ...fields, request })
     return toPullRequest(answered.parse(data))
   },

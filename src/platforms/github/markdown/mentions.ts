@@ -1,7 +1,7 @@
 /**
- * Prevents mentions: GitHub notifies everyone a reply names, and an agent can be tricked into naming people. A
- * zero-width space after the `@` doesn't change how the text reads. Code mentions nobody and stays unchanged, but only
- * where it is certainly code: a fence at the margin, or backticks in a one-line paragraph.
+ * Prevents mentions: GitHub notifies everyone a reply names, and an agent can be tricked into naming people. Code
+ * mentions nobody and stays unchanged, but only where it is certainly code: a fence at the margin, or backticks in a
+ * one-line paragraph.
  */
 export const withoutMentions = (text: string): string => {
   const lines = text.replaceAll(/\r\n?/g, '\n').split('\n')
@@ -17,11 +17,16 @@ export const withoutMentions = (text: string): string => {
       const isAlone = isBlank(lines[index - 1]) && isBlank(lines[index + 1])
       const codeUntil = isAlone && fence === undefined ? endOfCode(line) : 0
       isCertain &&= fence !== undefined || !UNCERTAIN.test(line.slice(codeUntil))
-      if (!isCertain) return line.replaceAll(AT, '$1\u200b')
+      if (!isCertain) return line.replaceAll(AT, `$1${BREAK}`)
       return breakOutsideCode(line, codeUntil)
     })
     .join('\n')
 }
+
+/** A zero-width space: it doesn't change how the text reads. */
+const BREAK = '\u200b'
+
+export const BROKEN_MENTION = `@${BREAK}`
 
 /*
  * Changes how all the rest is read. HTML: inside it backticks and fences are plain characters, and an unclosed element
@@ -68,4 +73,4 @@ const AT = /(@|&#0*64(?:;|(?!;))|&#x0*40(?:;|(?!;))|&commat(?:;|(?!;)))(?=\S)/gi
 
 /** Outside HTML, a letter before it makes it an email address, not a mention. */
 const breakMentions = (text: string): string =>
-  text.replaceAll(AT, (at, _mark, index: number) => (/[A-Za-z0-9]/.test(text.charAt(index - 1)) ? at : `${at}\u200b`))
+  text.replaceAll(AT, (at, _mark, index: number) => (/[A-Za-z0-9]/.test(text.charAt(index - 1)) ? at : `${at}${BREAK}`))

@@ -5,7 +5,7 @@
 import { type Block, type Found, blockAt, blockEnd, crossesLine, hiddenTo, isLineStart, lineEnd } from './blocks.ts'
 import { createMarkup, isUnseen, type Markup, markupAt, noteHtmlLine } from './markup.ts'
 import { indentedCode } from './indented-code.ts'
-import { createFormulas, formulaAt, type Formulas } from './formulas.ts'
+import { createFormulas, formulaAt, type Formulas } from './math.ts'
 
 export type Segment = { readonly kind: 'text' | 'code' | 'quote' | 'hidden'; readonly text: string }
 

@@ -95,6 +95,7 @@ test('20 MB made to take long takes a few seconds at most', () => {
     ['image/png', filled(begin(pngOf(8, 8), 33), emptyChunk)],
     ['image/jpeg', filled(begin(jpegOf(8, 8), jpegOf(8, 8).indexOf('ffda', 0, 'hex') + 10), 'ff00')],
     ['image/jpeg', filled(begin(jpegOf(8, 8), 12), 'ffe00002')],
+    ['image/jpeg', filled(begin(jpegOf(8, 8), 2), 'ff')],
     ['image/gif', filled(begin(gifOf(8, 8), 27), '21f90100')],
     ['image/gif', filled(begin(gifOf(8, 8), 39), '0101')],
     ['image/webp', filled(Buffer.from('RIFF\u0000\u0000\u0000\u0001WEBP', 'latin1'), '4558494600000000')],

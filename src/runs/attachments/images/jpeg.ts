@@ -7,7 +7,7 @@ export const jpegSize = (jpeg: Buffer): ImageSize | undefined => {
   for (let at = 2; ;) {
     const marker = jpeg.readUInt8(at + 1)
     if (jpeg.readUInt8(at) !== 0xff || marker === 0) return undefined
-    if (marker === 0xff) at += 1
+    if (marker === FILL) at = endOfFill(jpeg, at)
     else if (marker === END) return hasScan ? size : undefined
     else if (isAlone(marker)) at += 2
     else {
@@ -25,6 +25,7 @@ export const jpegSize = (jpeg: Buffer): ImageSize | undefined => {
   }
 }
 
+const FILL = 0xff
 const SCAN = 0xda
 const END = 0xd9
 
@@ -37,6 +38,13 @@ const isFrame = (marker: number): boolean =>
 
 /** Baseline, extended and progressive. Browsers show no others. */
 const commonFrames: ReadonlySet<number> = new Set([0xc0, 0xc1, 0xc2])
+
+/** Any number of them may be before a marker, whose own ff is the last. */
+const endOfFill = (jpeg: Buffer, from: number): number => {
+  let at = from
+  while (jpeg[at + 1] === FILL) at += 1
+  return at
+}
 
 /** In the data, `ff 00` is an ff, and RST markers come between its parts. A loop: half of the bytes may be ff. */
 const endOfScan = (jpeg: Buffer, from: number): number => {

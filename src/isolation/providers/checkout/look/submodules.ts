@@ -73,7 +73,7 @@ export const lookIntoSubmodules = async (
  * Git status lists nothing below a submodule's directory, even if it was never fetched or someone deleted its `.git` to
  * make its files part of the tree.
  */
-export const hasFilesWithoutGit = async (tree: Tree, path: string): Promise<boolean> => {
+const hasFilesWithoutGit = async (tree: Tree, path: string): Promise<boolean> => {
   if (!(await isDirectoryBelow(tree.path, path))) return false
   const names = await readdir(bytesBelow(tree.path, path), { encoding: 'latin1' })
   return names.length > 0 && !names.includes('.git')

@@ -121,7 +121,7 @@ export const copyTree = async (from: string, to: string, path: string, leftOut: 
 }
 
 /** One file or link, with its mode; copy-on-write where supported. Synced. */
-export const copyEntry = async (from: string, to: string, path: string, leftOut: LeftOut[]): Promise<void> => {
+const copyEntry = async (from: string, to: string, path: string, leftOut: LeftOut[]): Promise<void> => {
   const source = bytesBelow(from, path)
   const target = bytesBelow(to, path)
   await makeParents(to, path)

@@ -10,27 +10,27 @@ import { writeNewFileSync } from '../process/files/replace-file.ts'
 import type { FleetContext } from './context.ts'
 import { messageText } from './message-text.ts'
 import { tailOf } from './sessions/log.ts'
-import { agentDirectory, logFile, messagesDirectory } from './sessions/places.ts'
+import { agentDirectory, logFile, messagesDirectory } from './sessions/paths.ts'
 
-/** A terminal in line mode takes 4,096 bytes in a line and drops the rest. */
+/** A terminal in line mode accepts 4,096 bytes per line and drops the rest. */
 const MOST_BYTES = 3_500
 
-export const MOST_NUDGE_CHARACTERS = 100_000
+const MOST_NUDGE_CHARACTERS = 100_000
 
-/** The last lines that the agent printed: of its session, or of its log once that has ended. */
+/** The last lines that the agent printed, from its session or, once that has ended, from its log. */
 export const peekAt = async (context: FleetContext, name: string, lines: number): Promise<string> => {
   const { isolation, sessions, redact } = context
   const agent = await isolation.store.fleetAgents.byName(isolation.host, name)
   const session = agent !== undefined && mayHaveSession(agent.state) ? agent.session : undefined
   if (session !== undefined) {
-    // A session that has just ended can't be shown, but its log can.
+    // If the session has just ended, its log still has the lines.
     const shown = await sessions
       .of(session.kind)
       .peek(session, lines)
       .catch(() => undefined)
     if (shown !== undefined) return redact(lastLines(shown, lines))
   }
-  // It becomes part of a path.
+  // The name becomes part of a path.
   if (agentNameProblem(name) !== undefined) throw unknownAgent(name)
   const log = logFile(isolation.home, name)
   if (agent === undefined && !existsSync(log)) throw unknownAgent(name)
@@ -39,7 +39,7 @@ export const peekAt = async (context: FleetContext, name: string, lines: number)
 
 const lastLines = (text: string, lines: number): string => text.trimEnd().split('\n').slice(-lines).join('\n')
 
-/** Gives the running agent this text, as if a person had typed it. */
+/** Sends a running agent a text as if a person had typed it. */
 export const nudgeAgent = async (context: FleetContext, name: string, given: string): Promise<FleetAgent> => {
   const { isolation, sessions } = context
   const agent = await isolation.store.fleetAgents.byName(isolation.host, name)
@@ -50,7 +50,7 @@ export const nudgeAgent = async (context: FleetContext, name: string, given: str
       remedy: remedy`start it again: ${coppice(`fleet up ${shellWord(name)}`)}`,
     })
   }
-  // A key that the program's terminal would act on isn't text.
+  // Removes control characters, which the program's terminal would take for keys.
   const text = messageText(withoutInvisible(given).trim(), agent)
   if (text === '' || text.length > MOST_NUDGE_CHARACTERS) {
     throw new AppError('usage', `a message needs 1 to ${MOST_NUDGE_CHARACTERS} characters`)

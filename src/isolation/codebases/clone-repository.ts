@@ -27,7 +27,7 @@ import { isGivenUpDirectory } from '../trash/given-up.ts'
 export const addClone = async (context: IsolationContext, url: string, options: AddOptions): Promise<Added> => {
   validateRemoteUrl(url)
   const settings = options.onlyPublic === true ? await publicAddress(url) : []
-  await recoverClones(context)
+  await recoverRepositoryClones(context)
   const known = await cloneOf(context, url)
   if (known !== undefined) return { codebase: known, isNew: false }
   const name = options.name ?? plainName(basename(trimEndOf(url, '/').replace(/^.*:/, '')))
@@ -49,7 +49,9 @@ export const isDeletedClone = async (context: Pick<IsolationContext, 'home'>, pa
   dirname(path) === reposDirectory(context) && isGivenUpDirectory(deleted, path)
 
 /** Deletes what interrupted clones left. Returns how many it settled and which it had to leave. */
-export const recoverClones = async (context: IsolationContext): Promise<{ settled: number; left: string[] }> => {
+export const recoverRepositoryClones = async (
+  context: IsolationContext,
+): Promise<{ settled: number; left: string[] }> => {
   let settled = 0
   const left: string[] = []
   const open = (await context.store.journal.open(context.host)).filter(({ kind }) => kind === 'clone')

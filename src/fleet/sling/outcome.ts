@@ -5,8 +5,7 @@ import type { SlingRefusal } from '../../domain/fleet/sling-refusal.ts'
 import type { Notice } from '../../domain/notice.ts'
 import type { LimitReport } from '../../isolation/resolve/resolution.ts'
 
-/** What became of a sling. */
-export type Slung =
+export type SlingOutcome =
   | {
       readonly outcome: 'started'
       readonly agent: FleetAgent
@@ -16,5 +15,5 @@ export type Slung =
       readonly notices: readonly Notice[]
     }
   | { readonly outcome: 'refused'; readonly item: Item; readonly why: SlingRefusal }
-  /** The codebase has as many worktrees as it may. */
+  /** The codebase has reached its worktree limit. */
   | { readonly outcome: 'limit'; readonly report: LimitReport }

@@ -3,11 +3,11 @@ import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { Item } from '../../domain/fleet/item.ts'
 import type { Store } from '../../store/store.ts'
 
-/** An item with what belongs to it. */
-export type ItemSeen = {
+/** An item with its codebase, agent and environment. */
+export type ItemDetails = {
   readonly item: Item
   readonly codebase: string
-  /** Open, and nothing that it waits for is left. */
+  /** It is open, and all its dependencies are settled. */
   readonly ready: boolean
   readonly agent: FleetAgent | undefined
   readonly environment: IsolatedEnvironment | undefined
@@ -15,17 +15,17 @@ export type ItemSeen = {
 
 type Context = { readonly isolation: { readonly store: Store; readonly host: string } }
 
-export const seenItems = async (
+export const itemDetails = async (
   { isolation: { store, host } }: Context,
   items: readonly Item[],
-): Promise<readonly ItemSeen[]> => {
+): Promise<readonly ItemDetails[]> => {
   if (items.length === 0) return []
   const names = new Map((await store.codebases.list(host)).map(({ id, name }) => [id, name]))
   const isOpen = items.some(({ state }) => state === 'open')
   const ready = new Set(isOpen ? (await store.items.ready({})).map(({ id }) => id) : [])
   const agents = await store.fleetAgents.ofItems(items.map(({ id }) => id))
   const byItem = new Map(agents.map((agent) => [agent.itemId, agent]))
-  const seen: ItemSeen[] = []
+  const seen: ItemDetails[] = []
   for (const item of items) {
     seen.push({
       item,

@@ -1,33 +1,32 @@
 import { toAppError } from '../domain/errors.ts'
 import type { FleetContext } from './context.ts'
-import { keepPools, mayStartAgents, type PoolsKept } from './keep-pools.ts'
-import { abandonedFormulas } from './formulas/done.ts'
-import { finishFormula } from './formulas/run-formula.ts'
+import { reconcilePools, mayStartAgents, type PoolsReport } from './reconcile-pools.ts'
+import { abandonedFormulas } from './formulas/abandoned.ts'
+import { takeOverFormula } from './formulas/run-formula.ts'
 import { recoverFleet } from './recover.ts'
 
-export type KeeperOptions = {
-  /** Lazy: without a fleet, nothing of it is loaded. */
+export type FleetScheduleOptions = {
+  /** Lazy, so that a server without a fleet loads none of its code. */
   readonly fleet: () => Promise<FleetContext>
   readonly isolation: Pick<FleetContext['isolation'], 'store' | 'host' | 'settings' | 'log'>
-  readonly onRound?: (kept: PoolsKept) => void
+  readonly onRound?: (report: PoolsReport) => void
   /** Calls back once; returns a function that cancels it. Must not keep the process alive. */
   readonly setTimer?: (callback: () => void, afterMs: number) => () => void
 }
 
-/** Keeps the pools while a server runs. */
-export type Keeper = {
+/** The server's rounds: recovers what crashed and brings the pools to size. */
+export type FleetSchedule = {
   start(): void
-  /** Something may have changed: look soon. */
+  /** Runs a round soon, because something may have changed. */
   wake(): void
-  /** Starts no more rounds, and waits for the one that is running. */
+  /** Starts no further rounds, and waits for the current one. */
   stop(): Promise<void>
 }
 
 /**
- * Rounds at intervals while there are agents, or pools that start some by themselves. Otherwise nothing runs until
- * somebody wakes it.
+ * Runs at intervals while there are agents, or pools that start agents on their own. Otherwise only when woken.
  */
-export const createKeeper = (options: KeeperOptions): Keeper => {
+export const createFleetSchedule = (options: FleetScheduleOptions): FleetSchedule => {
   const { isolation, fleet, onRound, setTimer = unreferencedTimer } = options
   const { store, host, settings, log } = isolation
   const stopping = new AbortController()
@@ -44,16 +43,16 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
     const context = await fleet()
     await startFormulas(context)
     await recoverFleet(context, { withFormulas: false })
-    const kept = await keepPools(context)
-    for (const { pool, why } of kept.problems) log.warn("a pool couldn't be kept as configured", { pool, why })
-    onRound?.(kept)
+    const report = await reconcilePools(context)
+    for (const { pool, why } of report.problems) log.warn('a pool could not be reconciled', { pool, why })
+    onRound?.(report)
   }
 
-  /** Each beside the rounds: a repository's own steps may take long. */
+  /** Not awaited by the round: a repository's own steps may take long. */
   const startFormulas = async (context: FleetContext): Promise<void> => {
     for (const run of await abandonedFormulas(context)) {
       if (formulas.has(run.id)) continue
-      const finished = finishFormula(context, run, { signal: stopping.signal })
+      const finished = takeOverFormula(context, run, { signal: stopping.signal })
         .then(() => undefined)
         .catch((error: unknown) => {
           if (stopping.signal.aborted) return
@@ -71,7 +70,7 @@ export const createKeeper = (options: KeeperOptions): Keeper => {
       try {
         await round()
       } catch (error) {
-        log.error('a round of the fleet failed', { error: toAppError(error).message })
+        log.error('a fleet round failed', { error: toAppError(error).message })
       }
     } while (isWanted && !stopping.signal.aborted)
     running = undefined

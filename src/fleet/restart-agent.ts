@@ -3,44 +3,44 @@ import type { FleetAgent, FleetAgentState } from '../domain/fleet/agent.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Item } from '../domain/fleet/item.ts'
 import type { FleetContext } from './context.ts'
-import { endSession } from './end-session.ts'
-import { finishFormula } from './formulas/run-formula.ts'
+import { endOvertaken, endSession } from './end-session.ts'
+import { takeOverFormula } from './formulas/run-formula.ts'
 import { assertDatabaseInConfig } from './sessions/database.ts'
 import { whyNotUp } from './sling/hook.ts'
 import { startSession } from './start-session.ts'
 
-export type WakeRequest = {
+export type RestartRequest = {
   readonly by: string
-  /** The conversation that is told what becomes of the item. */
+  /** The conversation to follow the item. */
   readonly conversation?: string | undefined
-  /** It crashed: counts towards the number of restarts. */
+  /** Counts towards the number of restarts. */
   readonly afterCrash?: boolean
-  /** A person has decided: a parked item is worked on again. Otherwise it goes on waiting. */
+  /** A person wants work on a parked item to continue. Without it, the item stays parked. */
   readonly unpark?: boolean
 }
 
-export type Awake = {
+export type RestartedAgent = {
   readonly agent: FleetAgent
   readonly environment: IsolatedEnvironment
   readonly codebase: Codebase
 }
 
 /**
- * Starts the session of an agent that has stopped or crashed, in its own environment, with its own item. Never while
- * something of its earlier life is running.
+ * Restarts the session of a stopped or crashed agent, in its own environment and with its own item. Throws while a process
+ * of its last session is still running.
  */
-export const wakeAgent = async (
+export const restartAgent = async (
   context: FleetContext,
   found: FleetAgent,
   its: Item | undefined,
-  { by, conversation, afterCrash = false, unpark = false }: WakeRequest,
-): Promise<Awake> => {
+  { by, conversation, afterCrash = false, unpark = false }: RestartRequest,
+): Promise<RestartedAgent> => {
   const { isolation } = context
   const { store, clock, ids, self, settings, failpoint } = isolation
   assertDatabaseInConfig(isolation)
   const { agent, item } = await afterFinishing(context, found, its)
-  const asleep = agent.state
-  if (asleep !== 'stopped' && asleep !== 'crashed') {
+  const from = agent.state
+  if (from !== 'stopped' && from !== 'crashed') {
     throw new AppError('busy', `${agent.name} is ${agent.state}`)
   }
   const environment = agent.environmentId === undefined ? undefined : await store.environments.get(agent.environmentId)
@@ -49,11 +49,11 @@ export const wakeAgent = async (
     throw new AppError('not-found', `the worktree of ${agent.name} is ${environment?.status ?? 'gone'}`)
   }
   if (!(await endSession(context, agent, { graceMs: 0 }))) {
-    throw new AppError('busy', `something of ${agent.name}'s last session is still running`)
+    throw new AppError('busy', `some processes of ${agent.name}'s last session are still running`)
   }
   const restarts = agent.restarts + (afterCrash ? 1 : 0)
-  // A new life: commands of the last one are refused.
-  const life = {
+  // With a new spawn token, so that commands of the last session are refused.
+  const restarted = {
     spawn: ids(),
     session: undefined,
     drainingSince: undefined,
@@ -61,35 +61,40 @@ export const wakeAgent = async (
     holder: self,
     lastSignAt: clock(),
   }
-  const spawning: FleetAgent = { ...agent, ...life, state: 'spawning' }
+  const spawning: FleetAgent = { ...agent, ...restarted, state: 'spawning' }
   const isOurs = await store.transaction(async (inside) => {
     if ((await whyNotUp(context, inside)) !== undefined) throw new AppError('busy', "the fleet isn't running")
-    if (!(await inside.fleetAgents.move(agent.id, asleep, 'spawning', life))) return false
+    if (!(await inside.fleetAgents.move(agent.id, from, 'spawning', restarted))) return false
     if (conversation !== undefined && item !== undefined) await inside.items.follow(item.id, conversation, clock())
     return true
   })
   if (!isOurs) throw new AppError('busy', `somebody else is starting ${agent.name}`)
-  await failpoint('wake.spawning')
+  await failpoint('restart.spawning')
   const pool = settings.pools.find(({ name }) => name === agent.pool)
   try {
     const resume = (pool?.wake ?? 'resume') === 'resume'
     const session = await startSession(context, { agent: spawning, item, codebase, environment, pool, resume })
     const now = clock()
-    await store.transaction(async (inside) => {
+    const isStarted = await store.transaction(async (inside) => {
       const began = { session, lastSignAt: now, workedAt: agent.workedAt ?? now }
-      if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return
+      if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return false
       if (item !== undefined)
-        await hookAgain(context, inside, { item, agent: agent.name, by, conversation, afterCrash, unpark })
+        await recordRestart(context, inside, { item, agent: agent.name, by, conversation, afterCrash, unpark })
+      return true
     })
-    await failpoint('wake.working')
+    if (!isStarted) await endOvertaken(context, { ...spawning, session })
+    await failpoint('restart.working')
     return { agent: { ...spawning, state: 'working', session }, environment, codebase }
   } catch (error) {
-    await sleepAgain(context, agent.id, asleep)
+    await cancelStart(context, agent.id, from)
     throw error
   }
 }
 
-/** What its last life had begun to finish comes first: finished later, it would end the new one at work. */
+/**
+ * Finishes what `coppice done` in the last session has begun, before a new session starts: finished later, it would end
+ * the new one.
+ */
 const afterFinishing = async (
   context: FleetContext,
   agent: FleetAgent,
@@ -98,14 +103,15 @@ const afterFinishing = async (
   const { store } = context.isolation
   const begun = await store.formulaRuns.runningOf(agent.id)
   if (begun === undefined) return { agent, item }
-  const { outcome } = await finishFormula(context, begun)
+  const { outcome } = await takeOverFormula(context, begun)
   const now = await store.fleetAgents.get(agent.id)
-  if (outcome === 'busy') throw new AppError('busy', `what ${agent.name} had begun is just being finished`)
+  if (outcome === 'busy') throw new AppError('busy', `\`coppice done\` of ${agent.name} is still running`)
   if (now === undefined || now.state === 'gone') throw new AppError('busy', `${agent.name} has just finished`)
   return { agent: now, item: now.itemId === undefined ? undefined : await store.items.get(now.itemId) }
 }
 
-const hookAgain = async (
+/** Notes the restart in the item's history. With `unpark`, a parked item is hooked again. */
+const recordRestart = async (
   context: FleetContext,
   store: FleetContext['isolation']['store'],
   {
@@ -115,7 +121,7 @@ const hookAgain = async (
     conversation,
     afterCrash,
     unpark,
-  }: Required<WakeRequest> & { readonly item: Item; readonly agent: string },
+  }: Required<RestartRequest> & { readonly item: Item; readonly agent: string },
 ): Promise<void> => {
   const at = context.isolation.clock()
   const current = (await store.items.get(item.id)) ?? item
@@ -123,11 +129,11 @@ const hookAgain = async (
   if (current.state === 'parked' && !unpark) return
   if (current.state === 'parked') await store.items.move(item.id, { from: 'parked', to: 'hooked', change, by, at })
   else await store.items.note(item.id, change, { by, at })
-  await context.tell(store, { kind: 'restarted', item: { ...current, state: 'hooked' }, agent }, conversation)
+  await context.notify(store, { kind: 'restarted', item: { ...current, state: 'hooked' }, agent }, conversation)
 }
 
-/** Its environment and its item stay as they were. */
-export const sleepAgain = async (
+/** Undoes a start that didn't finish. Keeps the agent's environment and item. */
+export const cancelStart = async (
   context: FleetContext,
   agentId: string,
   to: Extract<FleetAgentState, 'stopped' | 'crashed'>,

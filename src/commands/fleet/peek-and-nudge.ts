@@ -1,5 +1,5 @@
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
-import { nudgeAgent, peekAt } from '../../fleet/speak.ts'
+import { nudgeAgent, peekAt } from '../../fleet/peek-and-nudge.ts'
 import { type Call, command, textOf } from '../command.ts'
 import { usage } from '../grammar/usage.ts'
 import { block, printable, type View } from '../views/view.ts'
