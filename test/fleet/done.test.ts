@@ -272,9 +272,9 @@ describe("a repository's formula", () => {
   })
 
   test.each([
-    ['steps: [validate, intent, push, settle]', /incomplete/],
+    ['steps: [validate, intent, push, settle]', /missing or out of order/],
     ['steps: [validate, push, intent, settle, leave]', /before `intent`/],
-    ['steps: [validate, intent, push, push, settle, leave]', /`push` twice/],
+    ['steps: [validate, intent, push, push, settle, leave]', /`push` is listed twice/],
     ['steps: [validate, intent, settle, push, leave]', /between `settle` and `leave`/],
     ['steps: [validate, intent, deploy, settle, leave]', /"deploy" isn't a step/],
     ['steps: [validate, intent, open-pr, settle, leave]', /`open-pr` must come after `push`/],
