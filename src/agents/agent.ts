@@ -24,8 +24,9 @@ export type Agent = {
    */
   run(request: AgentRequest): Promise<AgentResult>
   /**
-   * How to start the program's own terminal interface, to which a person can attach. It must never ask anything, because
-   * the next message would be typed as the answer. Missing, or undefined where that can't be ensured: only `run` works.
+   * How to start the program's own terminal interface, to which a person can attach. It must never ask anything,
+   * because the next message would be typed as the answer. Missing, or undefined where that can't be ensured: only
+   * `run` works.
    */
   interactive?(request: InteractiveRequest): Promise<InteractiveProgram | undefined>
   /** Whether its commands run in a sandbox without network and with writing limited to the worktree. Missing: no. */

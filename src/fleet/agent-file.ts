@@ -8,8 +8,8 @@ import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { replaceFileSync } from '../process/files/replace-file.ts'
 
 /**
- * A copy of a worktree's agent and item, kept in its git directory so that `fleet up` can rebuild both if the database is
- * lost. The agent can write this file, so its content is never trusted.
+ * A copy of a worktree's agent and item, kept in its git directory so that `fleet up` can rebuild both if the database
+ * is lost. The agent can write this file, so its content is never trusted.
  */
 export type AgentFile = z.infer<typeof schema>
 

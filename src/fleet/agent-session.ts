@@ -1,7 +1,7 @@
 /*
- * Runs an agent turn by turn, for programs without a terminal interface. In: the agent, lines of input. Out: one run after
- * another, each resuming the program's session from the one before. The first prompt is the beacon; each later one is a
- * message that somebody sent.
+ * Runs an agent turn by turn, for programs without a terminal interface. In: the agent, lines of input. Out: one run
+ * after another, each resuming the program's session from the one before. The first prompt is the beacon; each later
+ * one is a message that somebody sent.
  */
 import type { AgentAnswer, AgentQuestion } from '../agents/question.ts'
 import { readReply } from '../agents/question.ts'
@@ -139,7 +139,10 @@ const subjectOf = async ({ isolation }: FleetContext, caller: AgentCaller): Prom
   return { agent, codebase, environment }
 }
 
-/** Stores the program's session and its usage. It has no messages; the agent, not this conversation, holds the environment. */
+/**
+ * Stores the program's session and its usage. It has no messages; the agent, not this conversation, holds the
+ * environment.
+ */
 const conversationOf = async (
   { isolation: { store, ids, clock } }: FleetContext,
   agent: FleetAgent,

@@ -41,7 +41,10 @@ export type CrewAdded =
   | { readonly outcome: 'added'; readonly agent: FleetAgent; readonly trees: readonly CrewTree[] }
   | { readonly outcome: 'limit'; readonly report: LimitReport }
 
-/** Creates a member with a worktree in each codebase, and starts its session. A failure undoes exactly what this created. */
+/**
+ * Creates a member with a worktree in each codebase, and starts its session. A failure undoes exactly what this
+ * created.
+ */
 export const addCrew = async (context: FleetContext, request: CrewRequest): Promise<CrewAdded> => {
   const { isolation } = context
   const { store, failpoint } = isolation

@@ -127,8 +127,8 @@ const removeStopped = async (context: FleetContext, isSelected: (agent: FleetAge
 }
 
 /**
- * Without commits on its branch, an item loses nothing if another agent starts it again. A parked item keeps its worktree
- * in any case. The gates check for uncommitted files.
+ * Without commits on its branch, an item loses nothing if another agent starts it again. A parked item keeps its
+ * worktree in any case. The gates check for uncommitted files.
  */
 const hasNoCommits = async (
   { isolation }: Pick<FleetContext, 'isolation'>,

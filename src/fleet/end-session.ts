@@ -41,8 +41,8 @@ export const endSession = async (
   return true
 }
 
-/** `fleet down` stopped the agent during its start, possibly before there was a session to end. */
-export const endOvertaken = async (context: Context, agent: FleetAgent): Promise<never> => {
+/** For an agent that `fleet down` stopped while it was starting, possibly before it had a session to end. */
+export const endInterruptedStart = async (context: Context, agent: FleetAgent): Promise<never> => {
   await endSession(context, agent, { graceMs: 0 })
   throw new AppError('busy', `${agent.name} was stopped while it was starting`)
 }

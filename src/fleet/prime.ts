@@ -1,6 +1,6 @@
 /*
- * `coppice prime`: everything that an agent needs to start or continue its item. In: the agent's variables. Out: values;
- * the wording is in `commands/views/`.
+ * `coppice prime`: everything that an agent needs to start or continue its item. In: the agent's variables. Out:
+ * values; the wording is in `commands/views/`.
  */
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'

@@ -49,8 +49,8 @@ export type ProgramRequest = {
 }
 
 /**
- * The command of an agent's session. In tmux, a program runs in its own terminal interface if it can do so without asking
- * questions. Otherwise Coppice runs it turn by turn, with the session's input and output.
+ * The command of an agent's session. In tmux, a program runs in its own terminal interface if it can do so without
+ * asking questions. Otherwise Coppice runs it turn by turn, with the session's input and output.
  */
 export const sessionProgram = async (
   { agents, installation }: Pick<FleetContext, 'agents' | 'installation'>,

@@ -74,11 +74,11 @@ const settle = async (
   return (await stopAgent(context, agent, { graceMs: 0 })).outcome !== 'running'
 }
 
-/** Undoes or completes a start whose process has died. False if there is none. */
+/** Completes or undoes the agent's start if its process has died. False if there is nothing to recover. */
 export const recoverStart = async (context: FleetContext, agent: FleetAgent): Promise<boolean> => {
   const { store, self } = context.isolation
   if (agent.state !== 'spawning' || liveness(agent.holder) !== 'dead') return false
-  // Of two that recover at once, one does.
+  // If two processes recover at once, only one continues.
   if (!(await store.fleetAgents.claim(agent.id, agent.holder, self))) return false
   await settleStart(context, agent)
   return true

@@ -13,8 +13,8 @@ export type RemovedAgent = {
 }
 
 /**
- * Removes an agent whose session has ended, with its worktree. If the gates refuse, nothing changes: agent, worktree and
- * hook stay together. An unsettled item holds the worktree; with `giveUpItem` it is open again instead.
+ * Removes an agent whose session has ended, with its worktree. If the gates refuse, nothing changes: agent, worktree
+ * and hook stay together. An unsettled item holds the worktree; with `giveUpItem` it is open again instead.
  */
 export const removeAgent = async (
   context: FleetContext,

@@ -3,7 +3,7 @@ import type { FleetAgent, FleetAgentState } from '../domain/fleet/agent.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Item } from '../domain/fleet/item.ts'
 import type { FleetContext } from './context.ts'
-import { endOvertaken, endSession } from './end-session.ts'
+import { endInterruptedStart, endSession } from './end-session.ts'
 import { takeOverFormula } from './formulas/run-formula.ts'
 import { assertDatabaseInConfig } from './sessions/database.ts'
 import { whyNotUp } from './sling/hook.ts'
@@ -26,8 +26,8 @@ export type RestartedAgent = {
 }
 
 /**
- * Restarts the session of a stopped or crashed agent, in its own environment and with its own item. Throws while a process
- * of its last session is still running.
+ * Restarts the session of a stopped or crashed agent, in its own environment and with its own item. Throws while a
+ * process of its last session is still running.
  */
 export const restartAgent = async (
   context: FleetContext,
@@ -82,7 +82,7 @@ export const restartAgent = async (
         await recordRestart(context, inside, { item, agent: agent.name, by, conversation, afterCrash, unpark })
       return true
     })
-    if (!isStarted) await endOvertaken(context, { ...spawning, session })
+    if (!isStarted) await endInterruptedStart(context, { ...spawning, session })
     await failpoint('restart.working')
     return { agent: { ...spawning, state: 'working', session }, environment, codebase }
   } catch (error) {

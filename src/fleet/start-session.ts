@@ -75,7 +75,10 @@ export const startSession = async (
   return session
 }
 
-/** Lets the provider wrap a program that runs in the environment. Coppice itself runs outside it, and starts each turn inside. */
+/**
+ * Lets the provider wrap a program that runs in the environment. Coppice itself runs outside it, and starts each turn
+ * inside.
+ */
 const launched = async (
   { isolation }: Pick<FleetContext, 'isolation'>,
   environment: IsolatedEnvironment,

@@ -5,7 +5,9 @@ import type { Tree } from '../domain/tree.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { presenceOf } from '../isolation/provider-of.ts'
 
-/** The paths of the environment's files and git directory. Throws if it is missing, or another checkout is in its place. */
+/**
+ * The paths of the environment's files and git directory. Throws if it is missing, or another checkout is in its place.
+ */
 export const treeOf = async (
   context: Pick<IsolationContext, 'providers'>,
   codebase: Codebase,

@@ -1,6 +1,6 @@
 /*
- * `fleet up`. In: what is left of records, directories, git's worktrees and sessions. Out: every agent working again in its
- * own worktree. `rebuild.ts` recovers agents and items that the database no longer has.
+ * `fleet up`. In: what is left of records, directories, git's worktrees and sessions. Out: every agent working again in
+ * its own worktree. `rebuild.ts` recovers agents and items that the database no longer has.
  */
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
 import { isProvablyDead } from '../isolation/agents-inside.ts'

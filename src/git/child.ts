@@ -48,7 +48,9 @@ export const runChild = async (request: ChildRequest): Promise<Ended> => {
   return launched === undefined ? runOwn(request) : runLaunched(request, launched)
 }
 
-/** Only for reads: a child that changes something must be journaled before it starts, and streaming needs a pipe to us. */
+/**
+ * Only for reads: a child that changes something must be journaled before it starts, and streaming needs a pipe to us.
+ */
 const launch = (request: ChildRequest): Launched | undefined => {
   const { launcher, program, args, cwd, env, stdin, onSpawn, onStdout, onStderr, network } = request
   if (launcher === undefined || onSpawn !== undefined || network !== undefined) return undefined

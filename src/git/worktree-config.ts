@@ -16,9 +16,9 @@ export const setWorktreeConfig = async (
 }
 
 /**
- * Turns on configuration per worktree. Git then applies the shared file's `core.bare` to every worktree, so that setting is
- * moved to the main worktree's file. Each step is a git command that is harmless without the next: a repository without
- * `core.bare` is bare unless its directory is called `.git`.
+ * Turns on configuration per worktree. Git then applies the shared file's `core.bare` to every worktree, so that
+ * setting is moved to the main worktree's file. Each step is a git command that is harmless without the next: a
+ * repository without `core.bare` is bare unless its directory is called `.git`.
  */
 const enableWorktreeConfig = async (git: Git, tree: Tree): Promise<void> => {
   if (tree.gitDir === tree.commonDir) return

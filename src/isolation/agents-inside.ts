@@ -9,7 +9,10 @@ import type { IsolationContext } from './context.ts'
 type Inside = Pick<IsolatedEnvironment, 'id'> & Partial<Pick<IsolatedEnvironment, 'work'>>
 type Context = Pick<IsolationContext, 'store' | 'host' | 'home'>
 
-/** The fleet's agents that may be working in the environment. Agents of other hosts always count, since they can't be checked. */
+/**
+ * The fleet's agents that may be working in the environment. Agents of other hosts always count, since they can't be
+ * checked.
+ */
 export const agentsInside = async (context: Context, environment: Inside): Promise<GateAnswer[]> => {
   const answers: GateAnswer[] = []
   for (const agent of await agentsOf(context, environment)) {

@@ -26,8 +26,8 @@ const hour = 60 * 60 * 1000
 /**
  * A conversation blocks removal until it is stale (one hour after its last message if the work is merged). It also
  * blocks while one of its messages waits or runs, however old: that message will be processed here. An environment that
- * a persistent chat has ever used is its user's own, wherever the chat works now: only a command for it removes it, or a
- * cleanup that the chat which works there asks for.
+ * a persistent chat has ever used is its user's own, wherever the chat works now: only a command for it removes it, or
+ * a cleanup that the chat which works there asks for.
  */
 const conversations: HolderRules = {
   holding: async (context, { environment, merged, options }) => {

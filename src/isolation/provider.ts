@@ -286,7 +286,12 @@ export type IsolationProvider<Context> = {
   /** One stat only: this runs for every environment at every start. */
   mayBeLocked(codebase: Codebase, environment: IsolatedEnvironment): boolean
 
-  /** How to start a program in it. */
+  /**
+   * How to start a program in it. If that wraps it, as a container would, the program needs there, at the same paths: the
+   * home's `context/` and `attachments/`, the `coppice` in `fleet/bin/`, and for an agent of the fleet `messages/`,
+   * `answers/` and `requests/` (with a FIFO) in its directory. `COPPICE_URL` has to reach our loopback address. From
+   * outside, /proc has to show its processes, their files and their variables, since a run's are found by COPPICE_RUN.
+   */
   launch(environment: IsolatedEnvironment, program: Program): Program
 }
 

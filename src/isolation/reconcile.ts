@@ -105,11 +105,6 @@ const settle = async (context: IsolationContext, codebase: Codebase, id: string)
   const entry = await context.store.journal.get(id)
   if (entry === undefined) return { outcome: 'settled' }
   try {
-    // An interrupted clone of a whole repository is started again, or reported by `doctor`.
-    if (entry.kind === 'clone') {
-      await context.store.journal.end(id)
-      return { outcome: 'settled' }
-    }
     return await (await settlerOf(context, entry)).recover(context, codebase, entry)
   } catch (error) {
     // One failure must not stop the others.

@@ -1,7 +1,7 @@
 /**
- * Shell code that appends its input to a log, and moves the log to `<log>.1` when it is too long, so up to twice that much
- * is kept. A process of its own, so that logs are written and rotated without a server. The size is checked once per 512
- * reads, so a log may be 8 MB longer.
+ * Shell code that appends its input to a log, and moves the log to `<log>.1` when it is too long, so up to twice that
+ * much is kept. A process of its own, so that logs are written and rotated without a server. The size is checked once
+ * per 512 reads, so a log may be 8 MB longer.
  *
  * If writing fails, as on a full disk, it keeps reading so that the agent isn't blocked.
  */

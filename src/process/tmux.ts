@@ -220,8 +220,8 @@ const serverEnvironment = (env: TmuxOptions['env']): Record<string, string> =>
   )
 
 /**
- * If the socket's file was deleted, our server is still running but unreachable. Asks it to create the file again; true if
- * it has. The server is recognised by its command line, that of the call that started it, which names the socket.
+ * If the socket's file was deleted, our server is still running but unreachable. Asks it to create the file again; true
+ * if it has. The server is recognised by its command line, that of the call that started it, which names the socket.
  */
 const reopenSocket = async (socket: string): Promise<boolean> => {
   if (existsSync(socket)) return false

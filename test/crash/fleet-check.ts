@@ -8,8 +8,8 @@ import type { FleetWorld } from '../helpers/fleet.ts'
 import { processesAt } from '../helpers/invariants.ts'
 
 /**
- * G14 and what belongs to it, as sentences: both sides of every hook agree, nothing is half done, a session runs exactly
- * for those agents that should have one, and nothing of one that is gone is left.
+ * G14 and what belongs to it, as sentences: both sides of every hook agree, nothing is half done, a session runs
+ * exactly for those agents that should have one, and nothing of one that is gone is left.
  */
 export const checkFleet = async (world: FleetWorld): Promise<string[]> => {
   const { fleet } = world

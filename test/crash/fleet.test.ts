@@ -170,7 +170,7 @@ const kill = async (scenario: FleetScenario, one: Case, at: string): Promise<voi
     exercised.add(at)
     expect(await recover(scene), `recovery after ${at}`).toEqual([])
     const problems = [...(await checkFleet(scene.world)), ...(await checkUndone(scene))]
-    expect(problems, `after a kill at ${at} and recovery`).toEqual([])
+    if (problems.length > 0) throw new Error(`after recovery:\n  ${problems.join('\n  ')}`)
     const rows = async () =>
       JSON.stringify([
         await scene.world.context.store.fleetAgents.live(),

@@ -53,7 +53,7 @@ const restore: Operation = async (context, codebase) => {
 export const recover = async (context: IsolationContext, codebase: Codebase): Promise<string[]> => {
   const clones = await recoverRepositoryClones(context)
   const { left } = await reconcile(context, codebase)
-  return [...clones.left, ...said(left)]
+  return said([...clones.left, ...left])
 }
 
 /** Done in the killed process and in the recovering one alike; each finds its subject by name. */

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 import { makeServerWorld, type ServerWorld, until } from '../helpers/server-process.ts'
 
 /**
- * An agent whose commands can't reach the home: Codex by the shape of its command line, as a script. The real one, in its
- * own sandbox, is in test/agents/fleet-sessions.test.ts.
+ * An agent whose commands can't reach the home: Codex by the shape of its command line, as a script. The real one, in
+ * its own sandbox, is in test/agents/fleet-sessions.test.ts.
  */
 
 const worker = resolve(import.meta.dirname, '../helpers/fleet-worker.sh')

@@ -280,7 +280,7 @@ describe("a repository's formula", () => {
     ['steps: [validate, intent, open-pr, settle, leave]', /`open-pr` must come after `push`/],
     ['steps: [validate, intent, {run: x, timeout: soon}, settle, leave]', /isn't a step/],
     ['stages: []', /unknown key "stages"/],
-    ['steps: [', /valid YAML/],
+    ['steps: [', /invalid YAML/],
   ])('%s is an error that says what is wrong', async (text, message) => {
     await using world = await makeFleetWorld(withFormula(text))
     const work = await atWork(world)

@@ -3,10 +3,12 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import type { ProcessIdentity } from '../../src/domain/process-identity.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
 import { deleteAgentFiles } from '../../src/fleet/end-session.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
+import { continueFormula } from '../../src/fleet/formulas/run-formula.ts'
 import { closeItem, parkByHand, reopenItem } from '../../src/fleet/items/close.ts'
 import { reconcilePools } from '../../src/fleet/reconcile-pools.ts'
 import { recoverFleet } from '../../src/fleet/recover.ts'
@@ -17,6 +19,7 @@ import { retireWorker } from '../../src/fleet/sling/idle-workers.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { stopAgent } from '../../src/fleet/stop-agent.ts'
 import { isProvablyDead } from '../../src/isolation/agents-inside.ts'
+import { identifySync } from '../../src/process/identity.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { assertHooksAgree, type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
@@ -71,6 +74,12 @@ const once = (act: () => Promise<unknown>): (() => Promise<void>) => {
 
 const agentNamed = async ({ context: { store } }: FleetWorld, name: string): Promise<FleetAgent> =>
   (await store.fleetAgents.live({})).find((agent) => agent.name === name) ?? expect.unreachable(`${name} is gone`)
+
+const runningFormula = async ({ context: { store } }: FleetWorld, { id }: FleetAgent): Promise<string> =>
+  (await store.formulaRuns.runningOf(id))?.id ?? expect.unreachable('no formula is running')
+
+/** Another one than ours. */
+const livingProcess = (): ProcessIdentity => identifySync(process.ppid) ?? expect.unreachable('our parent is gone')
 
 const onlyWorktree = async ({ context: { store }, codebase }: FleetWorld): Promise<string> =>
   (await store.environments.live(codebase.id))[0]?.path ?? expect.unreachable('there are no worktrees')
@@ -213,6 +222,39 @@ describe('done', () => {
     expect(await done(leaving, agentCaller(agent))).toMatchObject({ outcome: 'done' })
     expect(existsSync(agentDirectory(world.context.home, 'alder'))).toBe(true)
     expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'working', itemId: id })
+  })
+
+  test('waits for a server that takes the formula once more, just before its session is ended', async () => {
+    await using world = await makeFleetWorld({ pools: [{ done: 'push' }] })
+    const { agent } = await atWork(world)
+    const { store, clock, host } = world.context
+    const { formulaRuns } = store
+    const server = livingProcess()
+    const holder = { host, process: server }
+    const byServer = other(world, { self: server })
+    const takesAgain = once(async () => formulaRuns.claim(await runningFormula(world, agent), undefined, holder))
+    const byServerOutcomes: unknown[] = []
+    let tries = 0
+    const claim: typeof formulaRuns.claim = async (id, ...change) => {
+      tries += 1
+      await takesAgain()
+      const isOurs = await formulaRuns.claim(id, ...change)
+      if (!isOurs) await formulaRuns.update(id, { holder: undefined }, clock())
+      return isOurs
+    }
+    const inSession: FleetContext = {
+      ...other(world, {
+        store: { ...store, formulaRuns: { ...formulaRuns, claim } },
+        ownEnvironment: { COPPICE_SPAWN: agent.spawn },
+      }),
+      wakeServer: async () => {
+        byServerOutcomes.push(await continueFormula(byServer, await runningFormula(world, agent)))
+        return true
+      },
+    }
+    expect(await done(inSession, agentCaller(agent))).toMatchObject({ outcome: 'handed-over' })
+    expect(byServerOutcomes).toMatchObject([{ outcome: 'waited-for' }])
+    expect(tries).toBe(2)
   })
 })
 

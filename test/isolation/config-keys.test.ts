@@ -138,7 +138,7 @@ const settingKeys: Record<keyof Settings, Probe | ReadBy> = {
   budgetConversationTurns: 'src/runs/budget.ts',
   budgetDayTurns: 'src/runs/budget.ts',
   fleetSession: 'src/main/fleet.ts',
-  patrolSeconds: 'src/fleet/keeper.ts',
+  patrolSeconds: 'src/fleet/schedule.ts',
   maxAgents: 'src/fleet/sling/hook.ts',
   pools: 'src/fleet/pools.ts',
   isolationProvider: async () => {
@@ -241,16 +241,16 @@ const poolKeys: Record<Exclude<keyof PoolSettings, 'name'>, ReadBy> = {
   agent: 'src/fleet/program.ts',
   command: 'src/fleet/program.ts',
   codebases: 'src/fleet/pools.ts',
-  min: 'src/fleet/keep-pools.ts',
+  min: 'src/fleet/reconcile-pools.ts',
   max: 'src/fleet/sling/hook.ts',
-  pull: 'src/fleet/keep-pools.ts',
+  pull: 'src/fleet/reconcile-pools.ts',
   done: 'src/fleet/formulas/done.ts',
   isolation: 'src/fleet/sling/spawn.ts',
   names: 'src/fleet/names.ts',
   prompt: 'src/fleet/prime.ts',
-  wake: 'src/fleet/wake.ts',
+  wake: 'src/fleet/restart-agent.ts',
   dependsOn: 'src/domain/fleet/pool.ts',
-  drainTimeoutMs: 'src/fleet/keep-pools.ts',
+  drainTimeoutMs: 'src/fleet/reconcile-pools.ts',
 }
 
 /** `settings.key`, or taken apart: `{ key }`. Half of a pool's keys are ordinary words: its type has to be there, too. */

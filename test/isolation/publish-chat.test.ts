@@ -39,7 +39,7 @@ const onIssue = {
   details: { codebase: 'project', hints: { workflowType: 'issue', workflowId: '42' } },
 } as const
 
-test('/pr opens a pull request for the worktree of the conversation, with the title that is given', async () => {
+test('on request, only /pr opens a pull request for the worktree of the conversation, with the title that is given', async () => {
   await using world = await aWorld('on-request')
   const chat = await makeChat(world)
   expect(await chat.say('/pr')).toContain('This conversation has no worktree yet.')
@@ -53,6 +53,9 @@ test('/pr opens a pull request for the worktree of the conversation, with the ti
   )
   expect(double.opened).toMatchObject([{ title: 'A better title', draft: false, head: { ref: 'feature' } }])
   expect(await chat.say('/pr --title ""')).toContain('title is empty')
+  // A run publishes nothing by itself.
+  expect((await sendTo(world, 'fix this', onIssue, commits(world))).said).toMatch(/\ndone$/)
+  expect(double.opened).toHaveLength(1)
 })
 
 test('with `auto`, a run that committed links its pull request in the reply, and the next one updates it', async () => {

@@ -231,6 +231,19 @@ test('without permission to create threads or react, the conversation takes plac
   expect(received.map(({ conversationId }) => conversationId)).toEqual([threadOf(id), threadOf(id), threadOf(id)])
 })
 
+test('without access to threads, the answer is in the channel too', async () => {
+  // "JSON error codes": missing access.
+  discord.rest.fail = ({ path }) =>
+    path.endsWith('/threads') ? { how: 'refused', status: 403, code: 50_001 } : undefined
+  const { id } = discord.say('@coppice fix this')
+  await heard(1)
+  await platform.send(reply(threadOf(id), 'Done.'))
+  expect(discord.state.of(discord.general.id).at(-1)).toMatchObject({
+    content: 'Done.',
+    message_reference: { message_id: id },
+  })
+})
+
 describe('a message written while the server is down', () => {
   const direct = '555555555555555555'
   const begun = async (): Promise<string> => {

@@ -41,7 +41,7 @@ const ask = (
 const asking = (apiUrl = double.url) => {
   const clock = () => now
   const log = createLogger({ write: () => undefined, level: 'error', clock, redact: (text) => text })
-  return createGithubForge({ token: 'ghp_x', apiUrl }, { log, clock, secrets: createSecrets() }, { timeoutMs: 200 })
+  return createGithubForge({ token: 'ghp_x', apiUrl }, { log, clock, secrets: createSecrets() }, { timeoutMs: 1_000 })
 }
 
 const merged = { forge: 'GitHub', repository: 'Acme/app', number: 12, headSha: tip, mergeCommit, baseBranch: 'main' }

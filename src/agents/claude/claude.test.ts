@@ -199,6 +199,9 @@ describe('the command line', () => {
       attached('c.log', 'text/plain'),
       attached('d.svg', 'image/svg+xml'),
       attached('huge.png', 'image/png', 50_000_000),
+      // Of two this large, one fits into a request.
+      attached('large.pdf', 'application/pdf', 10_000_000),
+      attached('as-large.pdf', 'application/pdf', 10_000_000),
       // Would end a session that has more than 20 images.
       attached('wide.png', 'image/png', 6, 2_001),
       // Would count as the user's own words.
@@ -213,11 +216,11 @@ describe('the command line', () => {
     const { message } = (await claudeMessage(request as unknown as AgentRequest, 'mark')) as {
       message: { content: { type: string; text?: string; source?: object }[] }
     }
-    expect(message.content.map(({ type }) => type)).toEqual(['text', 'image', 'document', 'text'])
+    expect(message.content.map(({ type }) => type)).toEqual(['text', 'image', 'document', 'document', 'text'])
     const data = Buffer.from('pixels').toString('base64')
     expect(message.content[1]?.source).toEqual({ type: 'base64', media_type: 'image/png', data })
     for (const { path } of attachments) expect(message.content[0]?.text).toContain(path)
-    expect(message.content[3]?.text).toBe('look')
+    expect(message.content[4]?.text).toBe('look')
   })
 })
 

@@ -24,9 +24,9 @@ export const asksWhileWorking = ({
   permissions === 'ask' || permissionMode === 'plan'
 
 /**
- * Starts Claude Code in a terminal, with the permissions that it has in a conversation. A hook denies whatever its mode and
- * rules don't decide, because a dialog would take the Enter of the next message for a yes. Writes nothing into the user's
- * configuration.
+ * Starts Claude Code in a terminal, with the permissions that it has in a conversation. A hook denies whatever its mode
+ * and rules don't decide, because a dialog would take the Enter of the next message for a yes. Writes nothing into the
+ * user's configuration.
  */
 export const claudeInTerminal = async (
   { prompt, sessionId, resume, outside, files }: InteractiveRequest,
@@ -62,9 +62,9 @@ export const claudeInTerminal = async (
 }
 
 /**
- * `IS_DEMO` skips the questions at startup: first-run setup, new terms, the repository's MCP servers (which then stay off),
- * imports in its CLAUDE.md. `CLAUDE_CODE_SANDBOXED` marks the directory as trusted, as `claude -p` always does; only
- * worktrees with the repository's own commits get here. The agent's commands get neither variable.
+ * `IS_DEMO` skips the questions at startup: first-run setup, new terms, the repository's MCP servers (which then stay
+ * off), imports in its CLAUDE.md. `CLAUDE_CODE_SANDBOXED` marks the directory as trusted, as `claude -p` always does;
+ * only worktrees with the repository's own commits get here. The agent's commands get neither variable.
  */
 const startsWithoutQuestions = {
   IS_DEMO: '1',
@@ -92,8 +92,8 @@ const settingsFor = async (terminal: ClaudeTerminal): Promise<object> => {
 const KEY = 'ANTHROPIC_API_KEY'
 
 /**
- * In a terminal, Claude Code asks before it uses an API key from the environment; `claude -p` doesn't. A helper avoids the
- * question for a key that the user has neither approved nor rejected.
+ * In a terminal, Claude Code asks before it uses an API key from the environment; `claude -p` doesn't. A helper avoids
+ * the question for a key that the user has neither approved nor rejected.
  */
 const needsKeyHelper = async ({ granted, ownEnvironment: own }: ClaudeTerminal): Promise<boolean> => {
   const key = granted[KEY]

@@ -29,8 +29,8 @@ export type CodexQuestion = {
 const TIMEOUT_MS = 15_000
 
 /**
- * Asks `codex app-server`, the machine interface behind the terminal, which takes 0.2 s. Undefined if it doesn't answer, as
- * in versions that can't say who is logged in.
+ * Asks `codex app-server`, the machine interface behind the terminal, which takes 0.2 s. Undefined if it doesn't
+ * answer, as in versions that can't say who is logged in.
  */
 export const askCodex = async (
   { command, own, granted, clock }: InstalledProgram,

@@ -18,8 +18,8 @@ export type CodexTerminal = {
 const FIRST_WITH_DAEMON = '0.156.0'
 
 /**
- * Starts Codex in a terminal without any questions. Undefined if nobody is logged in (only `codex exec` doesn't ask about
- * that) or if `askCodex` gets no answer. Writes nothing into the user's configuration.
+ * Starts Codex in a terminal without any questions. Undefined if nobody is logged in (only `codex exec` doesn't ask
+ * about that) or if `askCodex` gets no answer. Writes nothing into the user's configuration.
  */
 export const codexInTerminal = async (
   request: InteractiveRequest,
@@ -57,8 +57,8 @@ export const codexInTerminal = async (
 }
 
 /**
- * Codex asks about hooks that are new or have changed. They are turned off, as in `codex exec`. Their hash is recorded as
- * known, because Codex asks about any hook with an unknown hash.
+ * Codex asks about hooks that are new or have changed. They are turned off, as in `codex exec`. Their hash is recorded
+ * as known, because Codex asks about any hook with an unknown hash.
  */
 const hooksOff = (hooks: readonly CodexHook[]): readonly string[] => {
   if (hooks.length === 0) return []

@@ -3,7 +3,10 @@ import type { Failure } from '../program-failure.ts'
 /** The first with `codex sandbox`, by which Coppice checks that commands can be sandboxed. */
 const OLDEST_CODEX = '0.45.0'
 
-/** A refusal if this version is older than Coppice supports. A version that isn't numbers is given the benefit of the doubt. */
+/**
+ * A refusal if this version is older than Coppice supports. A version that isn't numbers is given the benefit of the
+ * doubt.
+ */
 export const tooOld = (version: string | undefined, { install }: { readonly install: string }): Failure | undefined => {
   if (version === undefined || isAtLeast(version, OLDEST_CODEX)) return undefined
   return {

@@ -55,7 +55,7 @@ const repair = async (context: IsolationContext, codebases: readonly Codebase[])
   const fixed: string[] = []
   const failed: Finding[] = []
   const clones = await recoverRepositoryClones(context)
-  if (clones.settled > 0) fixed.push(`cleared ${counted(clones.settled, 'interrupted clone')}`)
+  if (clones.settled.length > 0) fixed.push(`cleared ${counted(clones.settled.length, 'interrupted clone')}`)
   for (const codebase of codebases) {
     const { name } = codebase
     // Reported later, with a remedy.

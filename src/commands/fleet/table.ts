@@ -1,6 +1,6 @@
 /*
- * The fleet's commands for chat and command line. In: a call, as for any command. Out: a typed result; the wording is in
- * `../views/`. Commands that need a terminal are in `cli/fleet-table.ts`.
+ * The fleet's commands for chat and command line. In: a call, as for any command. Out: a typed result; the wording is
+ * in `../views/`. Commands that need a terminal are in `cli/fleet-table.ts`.
  */
 import type { CommandRow, OptionRow } from '../command.ts'
 

@@ -4,7 +4,9 @@ import type { ImportedItems } from '../../fleet/items/import/import-items.ts'
 import { describeParkReason, sourceJson } from './items.ts'
 import { aligned, type Cell, printable, type View } from './view.ts'
 
-/** For every import: `Imported from acme/app: 2 added, 12 already there.`, and a line for each item that has changed. */
+/**
+ * For every import: `Imported from acme/app: 2 added, 12 already there.`, and a line for each item that has changed.
+ */
 export const importedText = (
   { added, updated, unchanged, kept }: ImportedItems,
   { from, dryRun }: { readonly from: string; readonly dryRun: boolean },

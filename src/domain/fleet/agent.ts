@@ -67,7 +67,7 @@ export type FleetAgent = {
   readonly kind: FleetAgentKind
   /** Undefined for crew. */
   readonly pool: string | undefined
-  /** Where it works. For an idle crew member, its first codebase. */
+  /** Where it works. For a crew member: the codebase of its current or last item, at first its first codebase. */
   readonly codebaseId: CodebaseId
   readonly program: string
   readonly state: FleetAgentState

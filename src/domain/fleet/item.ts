@@ -1,6 +1,6 @@
 /*
- * The fleet's types and state machines. In: plain values. Out: items; the files beside this one have agents, pools, formulas
- * and landings.
+ * The fleet's types and state machines. In: plain values. Out: items; the files beside this one have agents, pools,
+ * formulas and landings.
  */
 import { AppError } from '../errors.ts'
 import type { CodebaseId, EnvironmentId } from '../names.ts'
@@ -10,9 +10,9 @@ export const itemStates = ['open', 'hooked', 'in_review', 'parked', 'landed', 'c
 export type ItemState = (typeof itemStates)[number]
 
 /**
- * The state machine; an illegal transition throws.
- * hooked → open: discarded, or its agent and worktree are provably gone. in_review → hooked: its agent has to work on it
- * again. parked → landed: it was merged while it waited for a person.
+ * The state machine; an illegal transition throws. hooked → open: discarded, or its agent and worktree are provably
+ * gone. in_review → hooked: its agent has to work on it again. parked → landed: it was merged while it waited for a
+ * person.
  */
 const transitions: Record<ItemState, readonly ItemState[]> = {
   open: ['hooked', 'parked', 'closed'],

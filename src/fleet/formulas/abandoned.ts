@@ -2,19 +2,19 @@ import type { FormulaRun } from '../../domain/fleet/formula.ts'
 import type { FleetContext } from '../context.ts'
 import { type FormulaOutcome, isHeld, takeOverFormula } from './run-formula.ts'
 
-/** Runs of this host that nobody executes any more. */
+/** The runs of this host's agents that no process is executing. */
 export const abandonedFormulas = async (context: FleetContext): Promise<readonly FormulaRun[]> => {
   const { store, host } = context.isolation
   const abandoned: FormulaRun[] = []
   for (const run of await store.formulaRuns.running()) {
-    // Its worktree and its session are on the agent's host.
+    // The worktree and session are on the agent's host.
     const isHere = (await store.fleetAgents.get(run.agentId))?.host === host
     if (isHere && !isHeld(context, run)) abandoned.push(run)
   }
   return abandoned
 }
 
-/** Finishes what dead processes of this host have begun: whoever sees it first does it. */
+/** Finishes the runs whose process has died. Safe to call from several processes at once. */
 export const finishFormulas = async (context: FleetContext): Promise<readonly FormulaOutcome[]> => {
   const outcomes: FormulaOutcome[] = []
   for (const run of await abandonedFormulas(context)) {

@@ -9,8 +9,8 @@ import { continueFormula, type FormulaOutcome, isHeld, refused, runOf } from './
 const TAKEN_WITHIN_MS = 15_000
 
 /**
- * Lets the server execute the steps after the intent, because it has credentials that an agent's session doesn't, and waits
- * for it. This process then ends the session. Without a server, it executes all steps.
+ * Lets the server execute the steps after the intent, because it has credentials that an agent's session doesn't, and
+ * waits for it. This process then ends the session. Without a server, it executes all steps.
  */
 export const finishByServer = async (
   context: FleetContext,
@@ -29,8 +29,11 @@ export const finishByServer = async (
     const next = at === undefined ? undefined : run.steps[at]
     if (isHeld(context, run)) takenBy = performance.now() + TAKEN_WITHIN_MS
     else {
-      if (next?.step === 'leave' || performance.now() > takenBy) return continueFormula(context, runId, { signal })
-      if (next?.detail !== undefined) {
+      if (next?.step === 'leave' || performance.now() > takenBy) {
+        const outcome = await continueFormula(context, runId, { signal })
+        // If busy, the server has just taken the run again, only to find that `leave` is left.
+        if (outcome.outcome !== 'busy') return outcome
+      } else if (next?.detail !== undefined) {
         throw new AppError('program-failed', `the step \`${stepName(next.step)}\` failed: ${next.detail}`, {
           remedy: remedy`run ${coppice('done')} again: it continues where it stopped`,
         })

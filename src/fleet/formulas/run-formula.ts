@@ -1,6 +1,6 @@
 /*
- * Executes a formula for `coppice done`. In: a formula and an agent. Out: each step done exactly once, whichever process
- * executes it and however often one dies. `choose.ts` picks the formula; `steps/` has the steps.
+ * Executes a formula for `coppice done`. In: a formula and an agent. Out: each step done exactly once, whichever
+ * process executes it and however often one dies. `choose.ts` picks the formula; `steps/` has the steps.
  */
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
@@ -33,7 +33,9 @@ export type ContinueOptions = {
   readonly until?: 'intended'
 }
 
-/** Executes the remaining steps of a run. Only one process does so at a time; any process can take over from a dead one. */
+/**
+ * Executes the remaining steps of a run. Only one process does so at a time; any process can take over from a dead one.
+ */
 export const continueFormula = async (
   context: FleetContext,
   runId: string,
@@ -173,7 +175,9 @@ const execute = async (context: FleetContext, subject: StepSubject, { step }: St
   }
 }
 
-/** Before the intent, the run is refused, and the agent decides what to do. After it, the next process retries the step. */
+/**
+ * Before the intent, the run is refused, and the agent decides what to do. After it, the next process retries the step.
+ */
 const noteFailure = async (
   context: FleetContext,
   subject: StepSubject,

@@ -32,7 +32,9 @@ export type StepResult =
   /** A process outside the session continues the run. */
   | { readonly state: 'handed-over' }
 
-/** One step. It must be safe to repeat after a crash, so it checks what it changes outside the store before changing it. */
+/**
+ * One step. It must be safe to repeat after a crash, so it checks what it changes outside the store before changing it.
+ */
 export type Step = (context: FleetContext, subject: StepSubject) => Promise<StepResult>
 
 export const refusal = (...why: readonly DoneRefusal[]): StepResult => ({ state: 'refused', why })

@@ -1,6 +1,6 @@
 /*
- * Adds and edits items. In: a title, or a change. Out: the item, validated and recorded with its history. `change.ts` has the
- * moves that an agent causes, `close.ts` those that a person makes.
+ * Adds and edits items. In: a title, or a change. Out: the item, validated and recorded with its history. `change.ts`
+ * has the moves that an agent causes, `close.ts` those that a person makes.
  */
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'

@@ -9,8 +9,8 @@ export type IssueClosing =
   | { readonly outcome: 'left'; readonly why: 'not-landed' | 'pull-request' | 'no-issue' | 'other-repository' }
 
 /**
- * Closes the issue of an item that landed without a pull request, with a comment. Idempotent. The issue of an item that was
- * closed without landing stays open.
+ * Closes the issue of an item that landed without a pull request, with a comment. Idempotent. The issue of an item that
+ * was closed without landing stays open.
  */
 export const closeSourceIssue = async (
   { forge }: Pick<IsolationContext, 'forge'>,

@@ -4,8 +4,8 @@ import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import type { FleetContext } from '../context.ts'
 
 /**
- * An agent's commands (`coppice prime`, `coppice done`) open the database, but a session gets none of our variables with
- * passwords. So the database must be set in `config.yaml`.
+ * An agent's commands (`coppice prime`, `coppice done`) open the database, but a session gets none of our variables
+ * with passwords. So the database must be set in `config.yaml`.
  */
 export const assertDatabaseInConfig = ({
   settings: { databaseUrl },

@@ -46,8 +46,8 @@ export const prepareDirectory = ({ home }: Pick<SessionsContext, 'home'>, name: 
 }
 
 /**
- * Ends every process of a session: its root's tree, and any marked process outside that tree. Resolves to whether all of
- * them are provably dead.
+ * Ends every process of a session: its root's tree, and any marked process outside that tree. Resolves to whether all
+ * of them are provably dead.
  */
 export const endProcesses = async (
   { clock }: Pick<SessionsContext, 'clock'>,

@@ -1,7 +1,7 @@
 /*
- * Requests from an agent's commands to their session. Needed because the agent's sandbox blocks the database, the network
- * and processes outside. In: a request in a file that the agent can write, and its name through a FIFO. Out: the answer in
- * a file that the agent can only read. `wrapper.ts` has the shell that listens.
+ * Requests from an agent's commands to their session. Needed because the agent's sandbox blocks the database, the
+ * network and processes outside. In: a request in a file that the agent can write, and its name through a FIFO. Out:
+ * the answer in a file that the agent can only read. `wrapper.ts` has the shell that listens.
  */
 import { rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -11,8 +11,8 @@ import { STARTER } from './wrapper.ts'
 const START_MS = 20_000
 
 /**
- * Waits until the program has replaced the shell that starts it. Throws if it ends before that, for example because there is
- * no such program.
+ * Waits until the program has replaced the shell that starts it. Throws if it ends before that, for example because
+ * there is no such program.
  */
 export const untilRunning = async (
   directory: string,

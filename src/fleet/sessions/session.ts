@@ -1,6 +1,6 @@
 /*
- * Sessions: where an agent's program runs, so that it can be watched, sent messages and ended. In: an agent, a directory, a
- * command. Out: its process. Implemented by tmux and by plain background processes; `registry.ts` chooses.
+ * Sessions: where an agent's program runs, so that it can be watched, sent messages and ended. In: an agent, a
+ * directory, a command. Out: its process. Implemented by tmux and by plain background processes; `registry.ts` chooses.
  */
 import type { FleetSession, SessionKind } from '../../domain/fleet/agent.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'

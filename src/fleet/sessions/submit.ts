@@ -8,9 +8,9 @@ const SHOWN_MS = 1_500
 const SETTLED_MS = 100
 
 /**
- * Pastes a text into a program's terminal and presses Enter. A program with its own input box may treat an Enter right after
- * the text as part of it: Claude Code after 1 of 25 pastes, Codex after most typed texts. So Enter is sent only once the
- * text is on the screen.
+ * Pastes a text into a program's terminal and presses Enter. A program with its own input box may treat an Enter right
+ * after the text as part of it: Claude Code after 1 of 25 pastes, Codex after most typed texts. So Enter is sent only
+ * once the text is on the screen.
  */
 export const submit = async (
   tmux: Pick<Tmux, 'screen' | 'paste' | 'enter'>,
@@ -26,7 +26,10 @@ export const submit = async (
   await tmux.enter(pane)
 }
 
-/** The end of the text has appeared, or the placeholder of a long paste: `[Pasted text #1 +3 lines]`, `[Pasted Content 1024 chars]`. */
+/**
+ * The end of the text has appeared, or the placeholder of a long paste: `[Pasted text #1 +3 lines]`, `[Pasted Content
+ * 1024 chars]`.
+ */
 export const isShown = (text: string, before: string, now: string): boolean => {
   const end = withoutSpace(text).slice(-END_CHARACTERS)
   return [end, '[Pasted'].some((part) => countOf(part, withoutSpace(now)) > countOf(part, withoutSpace(before)))

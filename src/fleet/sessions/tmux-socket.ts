@@ -8,8 +8,8 @@ import { fleetHome } from './paths.ts'
 const MOST_BYTES = 100
 
 /**
- * In the home, which is private. If that path is too long for a socket, in a private directory below /tmp. Whoever owns that
- * directory controls our terminals, so it must be ours.
+ * In the home, which is private. If that path is too long for a socket, in a private directory below /tmp. Whoever owns
+ * that directory controls our terminals, so it must be ours.
  */
 export const tmuxSocket = (home: string): string => {
   const own = join(fleetHome(home), 'tmux')

@@ -13,8 +13,9 @@ fi
 `
 
 /**
- * Answers requests from commands in the agent's sandbox. Reads one file name per line. A shell and a FIFO, because a waiting
- * Node process per agent would cost 60 MB. If the answer fails, an empty one is written so that the command stops waiting.
+ * Answers requests from commands in the agent's sandbox. Reads one file name per line. A shell and a FIFO, because a
+ * waiting Node process per agent would cost 60 MB. If the answer fails, an empty one is written so that the command
+ * stops waiting.
  */
 const REQUESTS = `if [ -n "$requests" ]; then
   (umask 077; mkdir -p "$dir/requests" "$dir/answers" && rm -f "$dir/requests/bell" && mkfifo "$dir/requests/bell") || exit 126
@@ -27,10 +28,10 @@ fi
 `
 
 /**
- * The shell around an agent's program. It records the program's exit code on disk, whatever happens to tmux or to Coppice,
- * and ignores signals that are meant for the program. Arguments: the cgroup and the limit of the mark; the agent's
- * directory; whether to answer requests (or empty); the log (empty with a terminal), its maximum size and its writer; the
- * program and its arguments.
+ * The shell around an agent's program. It records the program's exit code on disk, whatever happens to tmux or to
+ * Coppice, and ignores signals that are meant for the program. Arguments: the cgroup and the limit of the mark; the
+ * agent's directory; whether to answer requests (or empty); the log (empty with a terminal), its maximum size and its
+ * writer; the program and its arguments.
  *
  * `$TMUX` is unset, so that an agent that uses tmux gets the user's server, not the one with all agents.
  */

@@ -22,8 +22,8 @@ import type { SlingOutcome } from './outcome.ts'
 type Assignment = { readonly item: Item; readonly codebase: Codebase; readonly agent: FleetAgent }
 
 /**
- * Gives the item to an idle worker. `outdated`: its worktree differs from a new one. `taken`: the worker has just been given
- * another item, or is ending.
+ * Gives the item to an idle worker. `outdated`: its worktree differs from a new one. `taken`: the worker has just been
+ * given another item, or is ending.
  */
 export const assign = async (
   context: FleetContext,
@@ -85,8 +85,8 @@ export const resume = async (
 }
 
 /**
- * Hooks the item and sends it to the running program. Until it is sent, the agent is `spawning`, so that recovery sends it
- * again after a crash.
+ * Hooks the item and sends it to the running program. Until it is sent, the agent is `spawning`, so that recovery sends
+ * it again after a crash.
  */
 const hookAndSend = async (
   context: FleetContext,

@@ -27,8 +27,8 @@ export type Hooked = { readonly agent: FleetAgent; readonly item: Item | undefin
 type Refused = { readonly why: SlingRefusal }
 
 /**
- * Takes a name, inserts the agent's row and hooks the item in one transaction. If two callers want the same item or name,
- * only one gets it.
+ * Takes a name, inserts the agent's row and hooks the item in one transaction. If two callers want the same item or
+ * name, only one gets it.
  */
 export const hookNewAgent = async (
   context: FleetContext,

@@ -17,7 +17,9 @@ export const idleWorkers = async (
 export const isIdle = ({ kind, state, itemId }: FleetAgent): boolean =>
   kind === 'worker' && state === 'working' && itemId === undefined
 
-/** Ends the session, and removes the worktree if the gates allow it. Does nothing if the worker has been given an item. */
+/**
+ * Ends the session, and removes the worktree if the gates allow it. Does nothing if the worker has been given an item.
+ */
 export const retireWorker = async (context: FleetContext, agent: FleetAgent): Promise<void> => {
   if (!(await reserve(context, agent))) return
   await context.isolation.failpoint('retire.reserved')

@@ -1,7 +1,8 @@
 /*
- * Gives an item to an agent. In: an item, a pool or crew member, and who asks. Out: an agent whose program is running, or the
- * reason why not. `hook.ts` decides who gets the item, `spawn.ts` starts a new agent, `assign.ts` uses one that already runs,
- * `idle-workers.ts` finds and retires those that wait, `undo-sling.ts` undoes a failed or interrupted start.
+ * Gives an item to an agent. In: an item, a pool or crew member, and who asks. Out: an agent whose program is running,
+ * or the reason why not. `hook.ts` decides who gets the item, `spawn.ts` starts a new agent, `assign.ts` uses one that
+ * already runs, `idle-workers.ts` finds and retires those that wait, `undo-sling.ts` undoes a failed or interrupted
+ * start.
  */
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'

@@ -6,7 +6,7 @@ import { toWork } from '../../domain/work.ts'
 import type { LimitReport } from '../../isolation/resolve/resolution.ts'
 import { resolveIsolation } from '../../isolation/resolve/resolve.ts'
 import type { FleetContext } from '../context.ts'
-import { endOvertaken } from '../end-session.ts'
+import { endInterruptedStart } from '../end-session.ts'
 import { startSession } from '../start-session.ts'
 import type { Hooked } from './hook.ts'
 import { undoSling } from './undo-sling.ts'
@@ -72,7 +72,7 @@ const startIn = async (
     await context.notify(inside, { kind: 'started', item: current, agent: agent.name }, conversation)
     return true
   })
-  if (!isOurs) await endOvertaken(context, { ...placed, session })
+  if (!isOurs) await endInterruptedStart(context, { ...placed, session })
   await failpoint('sling.working')
   return { ...placed, ...began }
 }

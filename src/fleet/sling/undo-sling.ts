@@ -8,8 +8,8 @@ import { endSession, deleteAgentFiles } from '../end-session.ts'
 import { unhookItem } from '../items/change.ts'
 
 /**
- * Undoes exactly what a sling created, in reverse order: the session, the environment, the hook, the name. The gates keep an
- * environment that has been worked in. Idempotent.
+ * Undoes exactly what a sling created, in reverse order: the session, the environment, the hook, the name. The gates
+ * keep an environment that has been worked in. Idempotent.
  */
 export const undoSling = async (context: FleetContext, agentId: string): Promise<void> => {
   const { isolation } = context

@@ -1,8 +1,9 @@
 import { lstat, mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
-import { AppError } from '../../domain/errors.ts'
+import { AppError, toAppError } from '../../domain/errors.ts'
 import { type RepoPath, toRepoPath } from '../../domain/names.ts'
+import type { Notice } from '../../domain/notice.ts'
 import { cloneBare } from '../../git/clone-bare.ts'
 import type { Setting } from '../../git/neutral.ts'
 import { publicAddress } from '../../git/public-url.ts'
@@ -48,23 +49,20 @@ export const deleted = '.gone-'
 export const isDeletedClone = async (context: Pick<IsolationContext, 'home'>, path: string): Promise<boolean> =>
   dirname(path) === reposDirectory(context) && isGivenUpDirectory(deleted, path)
 
-/** Deletes what interrupted clones left. Returns how many it settled and which it had to leave. */
-export const recoverRepositoryClones = async (
-  context: IsolationContext,
-): Promise<{ settled: number; left: string[] }> => {
-  let settled = 0
-  const left: string[] = []
+export type RecoveredClones = { readonly settled: readonly Notice[]; readonly left: readonly Notice[] }
+
+/** Deletes what interrupted clones left, unless git still works there. */
+export const recoverRepositoryClones = async (context: IsolationContext): Promise<RecoveredClones> => {
+  const settled: Notice[] = []
+  const left: Notice[] = []
   const open = (await context.store.journal.open(context.host)).filter(({ kind }) => kind === 'clone')
   for (const entry of open) {
     if (liveness(entry.holder) !== 'dead') continue
-    const path = growingPath(context, entry.id)
-    const running = await endLeftoverGit(context, path, entry)
-    if (running !== undefined) left.push(`clone ${entry.id}: ${running}`)
-    else {
-      await deleteTree(path)
-      await context.store.journal.end(entry.id)
-      settled += 1
-    }
+    const target = entry.data['path']
+    const what = { operation: 'clone', name: typeof target === 'string' ? basename(target) : entry.id }
+    const problem = await clearInterrupted(context, entry).catch((error: unknown) => toAppError(error).message)
+    if (problem === undefined) settled.push({ kind: 'recovered', ...what })
+    else left.push({ kind: 'left-alone', ...what, why: { kind: 'failed', message: problem } })
   }
   const gone: string[] = []
   for (const name of await readdir(reposDirectory(context)).catch(() => [])) {
@@ -73,6 +71,16 @@ export const recoverRepositoryClones = async (
   }
   if (gone.length > 0) context.deleteInBackground(gone)
   return { settled, left }
+}
+
+/** Returns what is still running there; undefined if it was cleared. */
+const clearInterrupted = async (context: IsolationContext, entry: JournalEntry): Promise<string | undefined> => {
+  const path = growingPath(context, entry.id)
+  const running = await endLeftoverGit(context, path, entry)
+  if (running !== undefined) return running
+  await deleteTree(path)
+  await context.store.journal.end(entry.id)
+  return undefined
 }
 
 /** Incomplete clones without a journal entry; they occur only if the database was lost. */

@@ -1,7 +1,12 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { said } from '../../../test/helpers/words.ts'
 import { makeWorld } from '../../../test/helpers/world.ts'
+import { reconcileAll } from '../../main/reconcile-all.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { recoverRepositoryClones } from './clone-repository.ts'
 import { codebaseId } from './recognise.ts'
@@ -86,19 +91,19 @@ describe('clones', () => {
     environmentId: undefined,
     kind: 'clone',
     step: 'cloning',
-    data: {},
+    data: { path: join(tmpdir(), 'app.git') },
     // The pid is ours, the start time is not: this very process is long dead.
     holder: { pid: context.self.pid, startTime: 'before' },
     child: undefined,
     startedAt: 0,
   })
 
-  test('what an interrupted one left goes at the next', async () => {
+  test("what an interrupted one left goes at a server's start", async () => {
     await using world = await makeWorld()
     const half = join(world.context.home, 'repos/.cloning-dead')
     mkdirSync(half, { recursive: true })
     await world.context.store.journal.begin(entry(world.context, 'dead'))
-    expect(await recoverRepositoryClones(world.context)).toEqual({ settled: 1, left: [] })
+    expect(said(await reconcileAll(world.context))).toEqual(['recovered from an interrupted clone app.git'])
     expect(existsSync(half)).toBe(false)
     expect(await world.context.store.journal.open(world.context.host)).toEqual([])
   })
@@ -108,8 +113,40 @@ describe('clones', () => {
     const half = join(world.context.home, 'repos/.cloning-alive')
     mkdirSync(half, { recursive: true })
     await world.context.store.journal.begin({ ...entry(world.context, 'alive'), holder: world.context.self })
-    expect(await recoverRepositoryClones(world.context)).toEqual({ settled: 0, left: [] })
+    expect(await recoverRepositoryClones(world.context)).toEqual({ settled: [], left: [] })
     expect(existsSync(half)).toBe(true)
+  })
+
+  test('one that git still works on, or that fails, is left, and the others go', async () => {
+    await using world = await makeWorld()
+    const { context, box } = world
+    const [half, other] = ['busy', 'other'].map((id) => join(context.home, 'repos', `.cloning-${id}`)) as [
+      string,
+      string,
+    ]
+    mkdirSync(other, { recursive: true })
+    box.raw(box.root, 'init', '-q', half)
+    for (const id of ['broken', 'busy', 'other']) await context.store.journal.begin(entry(context, id))
+    const git = spawn('git', ['-C', half, 'cat-file', '--batch'], { stdio: ['pipe', 'pipe', 'ignore'] })
+    git.stdin.write('HEAD\n')
+    await once(git.stdout, 'data')
+    try {
+      // Every look at the clock is six seconds later: nobody waits for git.
+      let now = Date.now()
+      const { journal } = context.store
+      const end = async (id: string) => (id === 'broken' ? Promise.reject(new Error('disk full')) : journal.end(id))
+      const store = { ...context.store, journal: { ...journal, end } }
+      const { settled, left } = await recoverRepositoryClones({ ...context, store, clock: () => (now += 6_000) })
+      expect(settled).toHaveLength(1)
+      expect(said(left)).toEqual([
+        'left alone: clone app.git: disk full',
+        expect.stringMatching(/^left alone: clone app\.git: .*cat-file --batch/),
+      ])
+      expect([existsSync(half), existsSync(other)]).toEqual([true, false])
+    } finally {
+      git.kill()
+      await once(git, 'exit')
+    }
   })
 
   test.each(['clone.intent', 'clone.whole', 'clone.renamed'])('a fault at %s leaves nothing broken', async (name) => {

@@ -68,6 +68,13 @@ test.each(['post', 'edit'] as const)('on GitHub a preview comes at most every 15
   expect(place && port.rateLimitOf(place, call).everyMs).toBe(15_000)
 })
 
+test('in a Telegram group previews come half as often as in private', () => {
+  const every = [telegram.placeOf('7'), telegram.placeOf('-100:5')].map(
+    (place) => place && telegram.rateLimitOf(place, 'edit').everyMs,
+  )
+  expect(every).toEqual([1, 2])
+})
+
 test('on Discord a limit of edits is none of posts, on Telegram it is', () => {
   expect(unitOf(discord as unknown as AnyPort, '1:2', 'edit')).not.toBe(
     unitOf(discord as unknown as AnyPort, '1:2', 'post'),

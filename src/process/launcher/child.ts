@@ -1,6 +1,6 @@
 /*
- * The small process that starts programs for a large one. In: requests. Out: each program's identity, its output and how it
- * ended. Exits with the large process; the programs that it started keep running.
+ * The small process that starts programs for a large one. In: requests. Out: each program's identity, its output and
+ * how it ended. Exits with the large process; the programs that it started keep running.
  */
 import { spawn } from 'node:child_process'
 import { collect } from '../collect.ts'

@@ -1,6 +1,6 @@
 /*
- * The fleet's agents in the database. In: agents and state transitions. Out: agents. Unique indexes ensure that a name and
- * an item belong to one agent.
+ * The fleet's agents in the database. In: agents and state transitions. Out: agents. Unique indexes ensure that a name
+ * and an item belong to one agent.
  */
 import type { Kysely } from 'kysely'
 import {

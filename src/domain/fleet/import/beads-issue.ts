@@ -1,6 +1,6 @@
 /*
- * Issues of beads (github.com/steveyegge/beads). In: an issue. Out: whether it becomes an item, why it is parked, and its
- * phase.
+ * Issues of beads (github.com/steveyegge/beads). In: an issue. Out: whether it becomes an item, why it is parked, and
+ * its phase.
  */
 import type { ParkReason, Phase, Priority } from '../item.ts'
 

@@ -1,6 +1,6 @@
 /*
- * Decides how to sync the states of an item and its source. In: both phases now, and when they last agreed. Out: what to
- * do. docs/decisions/0034-items-from-elsewhere.md has the rules as a table.
+ * Decides how to sync the states of an item and its source. In: both phases now, and when they last agreed. Out: what
+ * to do. docs/decisions/0034-items-from-elsewhere.md has the rules as a table.
  */
 import type { ItemState, Phase, SourceSnapshot } from '../item.ts'
 

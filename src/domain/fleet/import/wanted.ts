@@ -1,6 +1,6 @@
 /*
- * Merges an item with its source. In: the source's fields now, the item, and the source's fields at the last import. Out:
- * what to update. A field follows its source until somebody edits it here.
+ * Merges an item with its source. In: the source's fields now, the item, and the source's fields at the last import.
+ * Out: what to update. A field follows its source until somebody edits it here.
  */
 import { createHash } from 'node:crypto'
 import { withoutInvisible } from '../../text/visible.ts'

@@ -8,8 +8,8 @@ import { noteInWorktree } from '../../items/note-in-worktree.ts'
 import type { Step, StepSubject } from '../step.ts'
 
 /**
- * Ends the agent's session, confirms that it is dead, and removes the environment through the gates unless it waits for a
- * merge. A crew member goes back to work without an item.
+ * Ends the agent's session, confirms that it is dead, and removes the environment through the gates unless it waits for
+ * a merge. A crew member goes back to work without an item.
  */
 export const leave: Step = async (context, subject) => {
   const { isolation } = context

@@ -1,6 +1,6 @@
 /*
- * The steps of formulas, one file each. In: the agent, its item and its environment. Out: what was done, or what the agent
- * has to do first.
+ * The steps of formulas, one file each. In: the agent, its item and its environment. Out: what was done, or what the
+ * agent has to do first.
  */
 import type { BuiltInStep, FormulaStep } from '../../../domain/fleet/formula.ts'
 import type { Step } from '../step.ts'

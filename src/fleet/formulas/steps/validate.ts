@@ -7,7 +7,10 @@ import { treeOf } from '../../tree.ts'
 import { refusal, type Step, type StepSubject } from '../step.ts'
 import type { FleetContext } from '../../context.ts'
 
-/** Checks that the agent has a hooked item and that its worktree is usable, on its branch, and fully committed. Reports all problems. */
+/**
+ * Checks that the agent has a hooked item and that its worktree is usable, on its branch, and fully committed. Reports
+ * all problems.
+ */
 export const validate: Step = async (context, subject) => {
   const { isolation } = context
   const { codebase, environment, signal } = subject

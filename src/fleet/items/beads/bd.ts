@@ -1,7 +1,7 @@
 /*
- * Runs `bd`, the program of beads. In: a checkout with `.beads`. Out: its issues, and the results of changes. `bd` locates
- * its store (`.beads/redirect`) and decides what it writes there and into git.
- * Command line and JSON as in its documentation for 1.0: docs/CLI_REFERENCE.md, docs/JSON_SCHEMA.md.
+ * Runs `bd`, the program of beads. In: a checkout with `.beads`. Out: its issues, and the results of changes. `bd`
+ * locates its store (`.beads/redirect`) and decides what it writes there and into git. Command line and JSON as in its
+ * documentation for 1.0: docs/CLI_REFERENCE.md, docs/JSON_SCHEMA.md.
  */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /*
- * Parses beads' exchange format: one JSON object per line (`bd export`, `.beads/issues.jsonl`). In: untrusted bytes. Out:
- * issues, or an error that names the lines. Also reads files from versions before 1.0.
+ * Parses beads' exchange format: one JSON object per line (`bd export`, `.beads/issues.jsonl`). In: untrusted bytes.
+ * Out: issues, or an error that names the lines. Also reads files from versions before 1.0.
  */
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'

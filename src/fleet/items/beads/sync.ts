@@ -1,7 +1,7 @@
 /*
- * Syncs the states of items and beads issues. In: a codebase with `.beads`. Out: what was imported, what changed on each
- * side, and what was left alone and why. Safe to repeat after a crash at any point: a change is complete only once both
- * sides are known to agree.
+ * Syncs the states of items and beads issues. In: a codebase with `.beads`. Out: what was imported, what changed on
+ * each side, and what was left alone and why. Safe to repeat after a crash at any point: a change is complete only once
+ * both sides are known to agree.
  */
 import type { Codebase } from '../../../domain/environment.ts'
 import { toAppError } from '../../../domain/errors.ts'

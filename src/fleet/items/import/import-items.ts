@@ -1,6 +1,6 @@
 /*
- * Imports items from a source, and updates the texts of those imported before. In: what the source has. Out: what was added
- * and updated, and what was left alone and why. One transaction; importing again adds nothing.
+ * Imports items from a source, and updates the texts of those imported before. In: what the source has. Out: what was
+ * added and updated, and what was left alone and why. One transaction; importing again adds nothing.
  */
 import type { Codebase } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
