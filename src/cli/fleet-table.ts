@@ -48,7 +48,8 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
   {
     name: 'prime',
     usage: '',
-    summary: 'for agents: show the item, and how to finish it',
+    summary: 'show an agent its item, and how to finish it',
+    details: 'For agents, in their sessions.',
     options: {},
     words: [0, 0],
     examples: ['coppice prime', 'coppice prime --json'],
@@ -57,9 +58,9 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
   {
     name: 'done',
     usage: '[--mode <formula>] [--close]',
-    summary: 'for agents: finish the item and end the session',
+    summary: "finish an agent's item and end its session",
     details:
-      'Built in: push, pr, land, discard. A repository can add its own in .coppice/formulas. Run it again after a failure: it continues where it stopped.',
+      'For agents, in their sessions. Built in: push, pr, land, discard. A repository can add its own in .coppice/formulas. Run it again after a failure: it continues where it stopped.',
     options: {
       mode: { type: 'string', value: 'formula', summary: "how to finish (default: the pool's `done`)" },
       close: { type: 'boolean', summary: 'with discard: close the item instead of reopening it' },

@@ -47,7 +47,7 @@ export const overview = (sheet: Sheet, group?: string): string =>
 
 /** The commands with this prefix, under a title. */
 const titled = (called: string, summary: string, prefix: string, sheet: Sheet): string[] => {
-  const rows = commands.filter(({ hidden, name }) => hidden !== true && name.startsWith(prefix))
+  const rows = commands.filter(({ hidden, name }) => hidden !== true && `${name} `.startsWith(prefix))
   const longest = Math.max(...rows.map(({ name }) => name.length))
   return [
     `${sheet.paint('bold', called)}: ${summary}`,

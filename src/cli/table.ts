@@ -31,6 +31,7 @@ export const groups: Readonly<Record<string, string>> = {
   'item import': 'import items from GitHub or beads',
   'item sync': 'sync items with their source',
   fleet: 'start, stop and watch agents',
+  platforms: 'connect GitHub, Slack, Discord and Telegram',
   crew: 'manage permanent agents',
 }
 
@@ -80,6 +81,7 @@ const loaded = (row: CommandRow): CliRow =>
   row.name === 'worktree list' ? { ...row, load: async () => worktreeList } : row
 
 const cliOnly: readonly CliRow[] = [
+  ...fleetCommands,
   {
     name: 'worktree trust',
     usage: '<ref>',
@@ -101,7 +103,7 @@ const cliOnly: readonly CliRow[] = [
   {
     name: 'codebase trust',
     usage: '<name>',
-    summary: "approve a repository's setup and teardown commands",
+    summary: "approve a repository's setup, teardown and formulas",
     options: {},
     words: [1, 1],
     examples: ['coppice codebase trust project'],
@@ -169,7 +171,6 @@ const cliOnly: readonly CliRow[] = [
     ],
     load: async () => (await import('./commands/import-archon.ts')).importArchonCommand,
   },
-  ...fleetCommands,
   {
     name: 'internal delete',
     usage: '<path>…',

@@ -164,6 +164,7 @@ export const removeCrew = async (context: FleetContext, name: string): Promise<C
       remedy: remedy`close it first: ${coppice(`item close ${member.itemId}`)}`,
     })
   }
+  context.isolation.progress(`stopping ${name}`)
   const stopped = await stopAgent(context, member)
   if (stopped.outcome === 'running') throw new AppError('busy', `couldn't end the session of ${name}`)
   return removeTrees(context, stopped.agent)

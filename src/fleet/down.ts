@@ -62,6 +62,7 @@ export const fleetDown = async (
     if (running.length === 0) break
     problems.clear()
     for (const group of inStopOrder(context, running)) {
+      if (group.length > 0) context.isolation.progress(`stopping ${group.map(({ name }) => name).join(', ')}`)
       await Promise.all(
         group.map(async (agent) => {
           try {

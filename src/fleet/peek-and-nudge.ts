@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
-import { agentNameProblem, type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
+import { agentNameProblem, type FleetAgent, type FleetSession, mayHaveSession } from '../domain/fleet/agent.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 import { shellWord } from '../domain/text/shell-word.ts'
 import { withoutInvisible } from '../domain/text/visible.ts'
 import { makeDirectorySync } from '../process/files/make-directory.ts'
 import { writeNewFileSync } from '../process/files/replace-file.ts'
+import { liveness } from '../process/identity.ts'
 import type { FleetContext } from './context.ts'
 import { messageText } from './message-text.ts'
 import { tailOf } from './sessions/log.ts'
@@ -43,13 +44,8 @@ const lastLines = (text: string, lines: number): string => text.trimEnd().split(
 export const nudgeAgent = async (context: FleetContext, name: string, given: string): Promise<FleetAgent> => {
   const { isolation, sessions } = context
   const agent = await isolation.store.fleetAgents.byName(isolation.host, name)
-  if (agent === undefined) throw unknownAgent(name)
-  const { session, state } = agent
-  if (session === undefined || !mayHaveSession(state)) {
-    throw new AppError('not-found', `${name} isn't running`, {
-      remedy: remedy`start it again: ${coppice(`fleet up ${shellWord(name)}`)}`,
-    })
-  }
+  if (agent === undefined) throw absentAgent(context, name)
+  const session = runningSession(agent)
   // Removes control characters, which the program's terminal would take for keys.
   const text = messageText(withoutInvisible(given).trim(), agent)
   if (text === '' || text.length > MOST_NUDGE_CHARACTERS) {
@@ -61,6 +57,14 @@ export const nudgeAgent = async (context: FleetContext, name: string, given: str
   return agent
 }
 
+/** Throws if its program has ended. */
+export const runningSession = ({ name, session, state }: FleetAgent): FleetSession => {
+  if (session !== undefined && mayHaveSession(state) && liveness(session.root) !== 'dead') return session
+  throw new AppError('not-found', `${name} isn't running`, {
+    remedy: remedy`start it again: ${coppice(`fleet up ${shellWord(name)}`)}`,
+  })
+}
+
 const byFile = ({ isolation: { home, ids } }: FleetContext, name: string, text: string): string => {
   const directory = messagesDirectory(agentDirectory(home, name))
   makeDirectorySync(directory)
@@ -68,6 +72,14 @@ const byFile = ({ isolation: { home, ids } }: FleetContext, name: string, text: 
   writeNewFileSync(file, `${text}\n`, { mode: 0o600 })
   return `There is a long message for you. Read ${file}`
 }
+
+/** A worker is gone when its item is done; its log stays. */
+export const absentAgent = ({ isolation: { home } }: Pick<FleetContext, 'isolation'>, name: string): AppError =>
+  agentNameProblem(name) === undefined && existsSync(logFile(home, name))
+    ? new AppError('not-found', `${name} has finished and is gone`, {
+        remedy: remedy`see its last lines: ${coppice(`peek ${shellWord(name)}`)}`,
+      })
+    : unknownAgent(name)
 
 export const unknownAgent = (name: string): AppError =>
   new AppError('not-found', `unknown agent ${JSON.stringify(name.slice(0, 60))}`, {

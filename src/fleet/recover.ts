@@ -1,4 +1,4 @@
-import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
+import { type FleetAgent, isBeingStopped, mayHaveSession } from '../domain/fleet/agent.ts'
 import { isProvablyDead } from '../isolation/agents-inside.ts'
 import { toAppError } from '../domain/errors.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
@@ -60,11 +60,12 @@ const settle = async (
 ): Promise<boolean> => {
   const { store } = context.isolation
   if (agent.state === 'spawning') return recoverStart(context, agent)
-  if (isRetiring(agent) && liveness(agent.holder) === 'dead') {
-    // If it still runs, it goes back to waiting for an item; whoever needs its place retires it.
+  if (isBeingStopped(agent) && liveness(agent.holder) === 'dead') {
+    // If it still runs, it works or waits again; whoever wants it stopped asks again.
     if (!(await isProvablyDead(context.isolation, agent)))
       return store.fleetAgents.move(agent.id, 'draining', 'working')
-    await finishRetiring(context, agent)
+    if (isRetiring(agent) && !isDown) await finishRetiring(context, agent)
+    else await stopAgent(context, agent, { graceMs: 0 })
     return true
   }
   if (!mayHaveSession(agent.state))

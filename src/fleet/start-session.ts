@@ -36,6 +36,7 @@ export const startSession = async (
 ): Promise<FleetSession> => {
   const { isolation, sessions } = context
   const { failpoint, home, ids } = isolation
+  isolation.progress(`starting ${agent.name}`)
   writeAgentFile(await treeOf(isolation, codebase, environment), agent, item)
   await failpoint('spawn.noted')
   const kind = sessions.chosen()

@@ -4,6 +4,7 @@ import { isParkedElsewhere, type Item, type ParkReason } from '../domain/fleet/i
 import type { CodebaseId } from '../domain/names.ts'
 import type { FleetControl, ItemCounts } from '../store/fleet/store.ts'
 import type { FleetContext } from './context.ts'
+import { isHeld } from './formulas/run-formula.ts'
 import { membersOf } from './pools.ts'
 
 export type AgentDetails = {
@@ -42,9 +43,13 @@ export type NeedsYou =
 
 /** Lists each kind of session once, however many agents there are. */
 export const fleetStatus = async (
-  { isolation: { store, host, settings }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,
+  context: Pick<FleetContext, 'isolation' | 'sessions'>,
   { codebaseId }: { readonly codebaseId?: CodebaseId | undefined } = {},
 ): Promise<FleetStatus> => {
+  const {
+    isolation: { store, host, settings },
+    sessions,
+  } = context
   const control = await store.fleetControl.get(host)
   const all = await store.fleetAgents.live({ host })
   const agents = codebaseId === undefined ? all : all.filter((agent) => agent.codebaseId === codebaseId)
@@ -59,6 +64,10 @@ export const fleetStatus = async (
   const seen: AgentDetails[] = []
   for (const agent of agents) seen.push(await agentDetails(store, codebases, agent))
   const parked = await store.items.list({ states: ['parked'], ...(codebaseId !== undefined && { codebaseId }) })
+  const needs: NeedsYou[] = []
+  for (const agent of agents) {
+    if (!(await isLeaving(context, agent))) needs.push(...agentNeeds(agent, running, control, parked))
+  }
   return {
     control,
     agents: seen,
@@ -80,10 +89,22 @@ export const fleetStatus = async (
           agent: all.find(({ itemId }) => itemId === item.id)?.name,
           reason: item.parked,
         })),
-      ...agents.flatMap((agent) => agentNeeds(agent, running, control, parked)),
+      ...needs,
     ],
   }
 }
+
+/** Its formula ends the session, and then removes the worktree: nobody has to do anything. */
+const isLeaving = async (
+  { isolation }: Pick<FleetContext, 'isolation'>,
+  { id, state }: FleetAgent,
+): Promise<boolean> => {
+  const run = state === 'finishing' ? await isolation.store.formulaRuns.runningOf(id) : undefined
+  return run !== undefined && (isHeld({ isolation }, run) || isolation.clock() - run.updatedAt < HANDING_OVER_MS)
+}
+
+/** Between `coppice done` and whoever ends its session from outside, nobody holds the formula. */
+const HANDING_OVER_MS = 60_000
 
 const agentNeeds = (
   { name, state, itemId, lastSignAt, session }: FleetAgent,

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import { isProvablyDead } from '../../src/isolation/agents-inside.ts'
 import { mayHaveSession } from '../../src/domain/fleet/agent.ts'
 import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
@@ -49,9 +50,18 @@ export const checkFleet = async (world: FleetWorld): Promise<string[]> => {
     if (!known.has(name) && existsSync(agentDirectory(home, name))) problems.push(`files of ${name}, who is gone`)
   }
   for (const run of await store.formulaRuns.running()) problems.push(`the formula ${run.formula} is still running`)
-  const atWork = agents.some(({ state }) => mayHaveSession(state))
-  for (const [pid, command] of atWork ? [] : processesAt(world.box.root)) {
-    if (!command.startsWith('tmux ')) problems.push(`process ${pid}: ${command}`)
+  if (!agents.some(({ state }) => mayHaveSession(state))) {
+    for (const [pid, command] of await processesLeft(world)) problems.push(`process ${pid}: ${command}`)
   }
   return problems.map((problem) => `G14: ${problem}`)
+}
+
+/** What writes a session's log ends by itself once the session has. */
+const processesLeft = async (world: FleetWorld): Promise<ReturnType<typeof processesAt>> => {
+  const deadline = performance.now() + 10_000
+  for (;;) {
+    const left = processesAt(world.box.root).filter(([, command]) => !command.startsWith('tmux '))
+    if (left.length === 0 || performance.now() > deadline) return left
+    await delay(20)
+  }
 }

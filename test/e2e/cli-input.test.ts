@@ -242,6 +242,10 @@ describe('wrong usage', () => {
     [['worktree', 'create', '--issue', '1', '--fork'], '--fork requires --pr', 'usage: --pr <number>'],
     [['worktree', 'create', 'x', 'y'], 'unexpected argument "y"', 'coppice worktree create --help'],
     [['worktree', 'remove'], 'missing required argument: <ref>', 'coppice worktree remove --help'],
+    [['done', '--close'], '--close requires --mode discard', 'closed or in review anyway'],
+    [['nudge', 'alder'], 'missing required argument: <text>', 'coppice nudge --help'],
+    [['fleet', 'stauts'], 'unknown command "fleet stauts"', 'did you mean `coppice fleet status`?'],
+    [['platforms', 'xyzzy'], 'unknown command "platforms xyzzy"', 'coppice platforms --help'],
     [['worktree', 'cleanup', 'everything'], 'unknown cleanup type "everything"', '`merged` or `stale`'],
     [['xyzzy'], 'unknown command "xyzzy"', 'coppice --help'],
   ])('%j', async (args, message, remedy) => {
@@ -249,5 +253,14 @@ describe('wrong usage', () => {
     expect(error.code).toBe('usage')
     expect(error.message).toBe(message)
     expect(error.remedies.join()).toContain(remedy)
+  })
+
+  test('a command that is also the name of a group has the help of the group', async () => {
+    const cwd = project(world).path
+    const { out } = await world.run(cwd, 'fleet', '--help')
+    for (const name of ['fleet status', 'fleet up', 'fleet down']) expect(out).toContain(`  ${name}  `)
+    expect((await world.run(cwd, 'help', 'fleet')).out).toBe(out)
+    expect((await world.run(cwd, 'platforms', '--help')).out).toMatch(/^ {2}platforms +\w[^]*^ {2}platforms setup /m)
+    expect((await world.run(cwd, 'fleet', 'status', '--help')).out).toMatch(/^coppice fleet status\n/)
   })
 })

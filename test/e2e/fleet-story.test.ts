@@ -146,7 +146,7 @@ onEachDatabase((database, engine) => {
     await until('half of it is done', async () => existsSync(join(tree?.path ?? '', 'half.txt')) || undefined)
     expect((await server.stop()).code).toBe(0)
     const evening = await coppice<{ stopped: AgentJson[]; problems: unknown[] }>('fleet', 'down')
-    expect(evening).toMatchObject({ stopped: [{ name: fifth }], problems: [] })
+    expect(evening).toMatchObject({ stopped: [{ name: fifth, environment: tree }], problems: [] })
     expect(processesAt(world.box.root).filter(([, command]) => !command.startsWith('tmux '))).toEqual([])
     expect(await item(5)).toMatchObject({ state: 'hooked', agent: fifth, environment: tree })
     expect(await refused('sling', '5')).toContain('the fleet is down')

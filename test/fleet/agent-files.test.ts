@@ -6,7 +6,7 @@ import type { SessionKind } from '../../src/domain/fleet/agent.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
 import { agentDirectory, logFile } from '../../src/fleet/sessions/paths.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
-import { peekAt } from '../../src/fleet/peek-and-nudge.ts'
+import { nudgeAgent, peekAt } from '../../src/fleet/peek-and-nudge.ts'
 import { fleetStatus } from '../../src/fleet/status.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
 import { assertHooksAgree, makeFleetWorld } from '../helpers/fleet.ts'
@@ -54,6 +54,59 @@ test('only what is a name is looked for among the logs', async () => {
   for (const name of ['../../server', '../logs/alder', '.', '', 'ALDER']) {
     await expect(peekAt(world.fleet, name, 5)).rejects.toMatchObject({ code: 'not-found' })
   }
+  await expect(nudgeAgent(world.fleet, 'alder', 'hello')).rejects.toMatchObject({
+    message: 'alder has finished and is gone',
+  })
+  await expect(nudgeAgent(world.fleet, 'beech', 'hello')).rejects.toMatchObject({ message: 'unknown agent "beech"' })
+})
+
+test.each(['tmux', 'process'] as const)('in %s, one whose program has ended is not sent anything', async (kind) => {
+  await using world = await makeFleetWorld({ kind })
+  const { id } = await world.addItem('Fix login')
+  await sling(world.fleet, { item: id, by })
+  await world.order('alder', 'crash')
+  await expect
+    .poll(async () => (await fleetStatus(world.fleet)).needsYou)
+    .toEqual([{ kind: 'no-session', item: id, agent: 'alder' }])
+  await expect(nudgeAgent(world.fleet, 'alder', 'hello')).rejects.toMatchObject({
+    message: "alder isn't running",
+    remedy: expect.arrayContaining([{ of: 'coppice', command: 'fleet up alder' }]),
+  })
+})
+
+test('a session that `done` ends needs nobody, unless whoever was to end it is dead', async () => {
+  await using world = await makeFleetWorld()
+  const { store, self, host, clock } = world.context
+  const slung = await sling(world.fleet, { item: (await world.addItem('Fix login')).id, by })
+  if (slung.outcome !== 'started') throw new Error(`not started: ${slung.outcome}`)
+  const { agent } = slung
+  await world.order('alder', 'crash')
+  const needs = async (): Promise<readonly string[]> =>
+    (await fleetStatus(world.fleet)).needsYou.map(({ kind }) => kind)
+  await expect.poll(needs).toEqual(['no-session'])
+  await store.fleetAgents.move(agent.id, 'working', 'finishing')
+  const run = {
+    id: 'a-run',
+    agentId: agent.id,
+    itemId: agent.itemId,
+    formula: 'push',
+    steps: [],
+    state: 'running',
+    branch: '',
+    sha: undefined,
+    pullRequest: undefined,
+    close: false,
+    holder: undefined,
+    waiter: undefined,
+    createdAt: clock(),
+    updatedAt: clock(),
+  } as const
+  await store.formulaRuns.insert(run)
+  expect(await needs()).toEqual([])
+  await store.formulaRuns.update(run.id, {}, clock() - 120_000)
+  expect(await needs()).toEqual(['no-session'])
+  await store.formulaRuns.update(run.id, { holder: { host, process: self } }, clock() - 120_000)
+  expect(await needs()).toEqual([])
 })
 
 test('a log that is no file is named, with what to do', async () => {

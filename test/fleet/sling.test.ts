@@ -24,7 +24,8 @@ const uninstalled: Agent = {
 
 describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind) => {
   test('gives the item to a named agent, whose program runs in its own worktree', async () => {
-    await using world = await makeFleetWorld({ kind })
+    const waits: string[] = []
+    await using world = await makeFleetWorld({ kind, context: { progress: (message) => void waits.push(message) } })
     const item = await world.addItem('Fix login', { body: 'It fails.' })
     const { agent, environment } = await slung(world, item.id)
     expect(agent).toMatchObject({ name: 'alder', state: 'working', pool: 'workers', itemId: item.id, restarts: 0 })
@@ -33,6 +34,7 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
     expect(liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('alive')
     expect(await world.item(item.id)).toMatchObject({ state: 'hooked', environmentId: environment.id })
     expect(world.told.map(({ kind: what }) => what)).toEqual(['started'])
+    expect(waits).toEqual(expect.arrayContaining(['creating a worktree for alder', 'starting alder']))
     await expect.poll(() => world.printed('alder')).toContain(`ready alder ${item.id}`)
     await world.order('alder', 'commit login')
     await expect.poll(() => world.printed('alder')).toContain('ready after: commit login')

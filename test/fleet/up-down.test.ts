@@ -88,10 +88,12 @@ describe('down and up', () => {
   })
 
   test('one agent by name stops and starts; the others and the fleet stay', async () => {
-    await using world = await makeFleetWorld({})
+    const waits: string[] = []
+    await using world = await makeFleetWorld({ context: { progress: (message) => void waits.push(message) } })
     const [first, second] = [await atWork(world), await atWork(world)]
     await parkByHand(world.fleet, first.item, { note: undefined, by })
     expect(named((await fleetDown(world.fleet, { by, only: ['alder'], graceMs: 0 })).stopped)).toEqual(['alder'])
+    expect(waits).toContain('stopping alder')
     expect((await now(world, second)).state).toBe('working')
     // Not while something of its last session runs, or while somebody else works there.
     const { context, codebase, fleet } = world

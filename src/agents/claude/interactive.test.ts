@@ -104,13 +104,30 @@ test('without a key, or with a configuration that makes no sense', async () => {
 
 test('its session is begun with an ID, and found by it', async () => {
   expect((await started({ resume: true })).after('--session-id')).toEqual([SESSION])
-  writeIn(box.home, `.claude/projects/-some-where/${SESSION}.jsonl`, '{}\n')
+  writeIn(box.home, `.claude/projects/-some-where/${SESSION}.jsonl`, '{"type":"user"}\n')
   expect((await started({ resume: true })).after('--resume')).toEqual([SESSION])
   // A new one can't have the same ID.
   const { command } = await started({ resume: false })
   expect(command.filter((word) => word === '--resume' || word === '--session-id')).toEqual([])
   const elsewhere = { HOME: box.home, CLAUDE_CONFIG_DIR: join(box.home, 'other') }
   expect((await started({ resume: true }, { ownEnvironment: elsewhere })).command).toContain('--session-id')
+})
+
+test('a session that ended before its first message is neither continued nor begun again', async () => {
+  const empty = (id: string): void => writeIn(box.home, `.claude/projects/-some-where/${id}.jsonl`, '{"type":"mode"}\n')
+  empty(SESSION)
+  const [other = ''] = (await started({ resume: true })).after('--session-id')
+  expect(other).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/)
+  expect(other).not.toBe(SESSION)
+  empty(other)
+  const [third = ''] = (await started({ resume: true })).after('--session-id')
+  expect([SESSION, other]).not.toContain(third)
+  writeIn(
+    box.home,
+    `.claude/projects/-some-where/${third}.jsonl`,
+    '{"type":"mode"}\n{"parentUuid":null,"type":"user"}\n',
+  )
+  expect((await started({ resume: true })).after('--resume')).toEqual([third])
 })
 
 test.each([

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { ClaudePermissionMode, Permissions } from '../../domain/config/agents.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
@@ -36,8 +37,7 @@ export const claudeInTerminal = async (
   const rules = { access: 'write', allowedTools: [], disallowedTools: [] } as const
   const { mode, allowed, denied } = permissionsFor(rules, { mode: permissionMode, permissions, asks: true })
   const reading = fileRules(outside.readable)
-  const isKnown = await hasSession(sessionId, ownEnvironment)
-  const session = isKnown ? (resume ? ['--resume', sessionId] : []) : ['--session-id', sessionId]
+  const session = await sessionArguments(sessionId, resume, ownEnvironment)
   const commandsFile = join(files, 'claude-commands.sh')
   writeNewFileSync(commandsFile, 'unset IS_DEMO CLAUDE_CODE_SANDBOXED\n', { mode: 0o600 })
   return {
@@ -115,16 +115,50 @@ const CONFIGURATION = { followLink: true, maxBytes: 50_000_000 }
 /** Claude Code stores only the end of a key. */
 const KEY_END = 20
 
-/** Claude Code refuses to start a session whose ID exists, and to resume one that doesn't exist. */
-const hasSession = async (id: string, own: ClaudeTerminal['ownEnvironment']): Promise<boolean> => {
+/**
+ * Claude Code refuses to start a session whose ID exists, and to resume one that doesn't exist. It does both with a
+ * session that ended before its first message, so that one gets another ID.
+ */
+const sessionArguments = async (
+  id: string,
+  resume: boolean,
+  own: ClaudeTerminal['ownEnvironment'],
+): Promise<readonly string[]> => {
+  for (let attempt = 0; attempt < MOST_UNUSED; attempt += 1) {
+    const candidate = attempt === 0 ? id : derivedId(id, attempt)
+    const file = await sessionFile(candidate, own)
+    if (file === undefined) return ['--session-id', candidate]
+    if (await hasMessages(file)) return resume ? ['--resume', candidate] : []
+  }
+  return []
+}
+
+const MOST_UNUSED = 20
+
+/** Always the same for one ID, so that the next start finds the session. */
+const derivedId = (id: string, attempt: number): string => {
+  const hex = createHash('sha256').update(`${id}:${attempt}`).digest('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+/** An unreadable or long file counts as a session with messages. */
+const hasMessages = async (file: string): Promise<boolean> => {
+  const text = await readUntrustedText(file, { maxBytes: BEGINNING }).catch(() => undefined)
+  return text === undefined || /"type":\s?"user"/.test(text)
+}
+
+/** Before the first message, the file is far shorter. */
+const BEGINNING = 64_000
+
+const sessionFile = async (id: string, own: ClaudeTerminal['ownEnvironment']): Promise<string | undefined> => {
   const home = own['CLAUDE_CONFIG_DIR'] ?? (own['HOME'] === undefined ? undefined : join(own['HOME'], '.claude'))
-  if (home === undefined) return false
+  if (home === undefined) return undefined
   const projects = join(home, 'projects')
   for (const { name } of await namesIn(projects)) {
     const sessions = await namesIn(join(projects, name))
-    if (sessions.some((session) => session.name === `${id}.jsonl`)) return true
+    if (sessions.some((session) => session.name === `${id}.jsonl`)) return join(projects, name, `${id}.jsonl`)
   }
-  return false
+  return undefined
 }
 
 const namesIn = (directory: string): Promise<readonly { readonly name: string }[]> =>

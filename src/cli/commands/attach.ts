@@ -1,8 +1,7 @@
 import { AppError } from '../../domain/errors.ts'
-import { mayHaveSession } from '../../domain/fleet/agent.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
-import { unknownAgent } from '../../fleet/peek-and-nudge.ts'
+import { absentAgent, runningSession } from '../../fleet/peek-and-nudge.ts'
 import { command } from '../../commands/command.ts'
 import { runInForeground } from '../../process/attach.ts'
 import type { CliCall } from '../cli-call.ts'
@@ -10,16 +9,12 @@ import type { CliCall } from '../cli-call.ts'
 type Attached = { readonly agent: string; readonly exitCode: number }
 
 const run = async (call: CliCall): Promise<Attached> => {
-  const { isolation, sessions } = await (await call.open()).fleet()
+  const fleet = await (await call.open()).fleet()
+  const { isolation, sessions } = fleet
   const [name = ''] = call.words
   const agent = await isolation.store.fleetAgents.byName(isolation.host, name)
-  if (agent === undefined) throw unknownAgent(name)
-  const { session } = agent
-  if (session === undefined || !mayHaveSession(agent.state)) {
-    throw new AppError('not-found', `${name} isn't running`, {
-      remedy: remedy`start it again: ${coppice(`fleet up ${shellWord(name)}`)}`,
-    })
-  }
+  if (agent === undefined) throw absentAgent(fleet, name)
+  const session = runningSession(agent)
   const attachCommand = sessions.of(session.kind).attachCommand?.(session)
   if (attachCommand === undefined) {
     throw new AppError('unsupported', `${name} runs in the background, without a terminal`, {

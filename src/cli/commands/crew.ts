@@ -5,7 +5,7 @@ import { addCrew, type CrewAdded, type CrewRemoved, type CrewTree, removeCrew, t
 import { resolveCodebase } from '../../isolation/codebases/codebases.ts'
 import { type Call, command, cwdOf, listOf, textOf } from '../../commands/command.ts'
 import { changerOf } from '../../commands/fleet/scope.ts'
-import { agentJson } from '../../commands/views/agents.ts'
+import { agentJson, agentStateWord } from '../../commands/views/agents.ts'
 import { exitCodes } from '../../commands/views/failure.ts'
 import { placeJson } from '../../commands/views/items.ts'
 import { limitJson, limitText } from '../../commands/views/limit.ts'
@@ -99,7 +99,7 @@ const listText = (members: readonly Member[], view: View): string =>
         ['NAME', 'STATE', 'AGENT', 'ITEM', 'REPOSITORIES'],
         members.map(({ agent, trees }) => [
           { text: agent.name, style: 'bold' },
-          { text: agent.state },
+          { text: agentStateWord(agent) },
           { text: agent.program },
           { text: agent.itemId === undefined ? '' : String(agent.itemId) },
           { text: trees.map(({ codebase }) => codebase.name).join(', ') },

@@ -1,9 +1,11 @@
+import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import { counted } from '../../domain/text/words.ts'
 import { type DownReport, fleetDown as bringDown } from '../../fleet/down.ts'
 import { reconcilePools, type PoolsReport } from '../../fleet/reconcile-pools.ts'
 import { type FleetProblem, fleetUp as bringUp, type UpReport } from '../../fleet/up.ts'
-import { unknownAgent } from '../../fleet/peek-and-nudge.ts'
+import { absentAgent } from '../../fleet/peek-and-nudge.ts'
 import type { FleetContext } from '../../fleet/context.ts'
 import { type Call, command, isSet, textOf } from '../../commands/command.ts'
 import { usage } from '../../commands/grammar/usage.ts'
@@ -13,16 +15,35 @@ import { exitCodes } from '../../commands/views/failure.ts'
 import { describeReasons, reasonJson } from '../../commands/views/reasons.ts'
 import { lastCommand, printable, tilde, type View } from '../../commands/views/view.ts'
 
-type Named = { readonly codebases: ReadonlyMap<string, string> }
+/** What the agents of a report are shown with. */
+type Named = {
+  readonly codebases: ReadonlyMap<string, string>
+  readonly environments: ReadonlyMap<string, IsolatedEnvironment>
+  /** Only the agents that were asked for; empty: the whole fleet. */
+  readonly only: readonly string[]
+}
 type Up = UpReport & Named & { readonly pools: PoolsReport }
 type Down = DownReport & Named
 
-const namesOf = async ({ isolation: { store, host } }: FleetContext): Promise<ReadonlyMap<string, string>> =>
-  new Map((await store.codebases.list(host)).map(({ id, name }) => [id, name]))
+const namedIn = async (
+  { isolation: { store, host } }: FleetContext,
+  agents: readonly FleetAgent[],
+  only: readonly string[],
+): Promise<Named> => {
+  const codebases = new Map((await store.codebases.list(host)).map(({ id, name }) => [id, name]))
+  const environments = new Map<string, IsolatedEnvironment>()
+  for (const { environmentId } of agents) {
+    const environment = environmentId === undefined ? undefined : await store.environments.get(environmentId)
+    if (environment?.status === 'active') environments.set(environment.id, environment)
+  }
+  return { codebases, environments, only }
+}
 
 /** Throws for an unknown name. */
-const assertKnown = async ({ isolation: { store, host } }: FleetContext, names: readonly string[]): Promise<void> => {
-  for (const name of names) if ((await store.fleetAgents.byName(host, name)) === undefined) throw unknownAgent(name)
+const assertKnown = async (fleet: FleetContext, names: readonly string[]): Promise<void> => {
+  const { store, host } = fleet.isolation
+  for (const name of names)
+    if ((await store.fleetAgents.byName(host, name)) === undefined) throw absentAgent(fleet, name)
 }
 
 const up = async (call: Call): Promise<Up> => {
@@ -30,10 +51,11 @@ const up = async (call: Call): Promise<Up> => {
   await assertKnown(fleet, call.words)
   const report = await bringUp(fleet, { by: changerOf(call, fleet), only: call.words })
   const none = { started: [], draining: [], gone: [], problems: [] }
+  const { started, running, released, kept } = report
   return {
     ...report,
     pools: call.words.length === 0 ? await reconcilePools(fleet) : none,
-    codebases: await namesOf(fleet),
+    ...(await namedIn(fleet, [...started, ...running, ...released, ...kept], call.words)),
   }
 }
 
@@ -50,22 +72,24 @@ const down = async (call: Call): Promise<Down> => {
     only: call.words,
     ...(given !== undefined && { graceMs: Number(given) * 1000 }),
   })
-  return { ...report, codebases: await namesOf(fleet) }
+  return { ...report, ...(await namedIn(fleet, [...report.stopped, ...report.removed], call.words)) }
 }
 
 const listing = (title: string, names: readonly string[]): string[] =>
   names.length === 0 ? [] : [`  ${title}: ${names.join(', ')}`]
 
-const nameList = (agents: readonly FleetAgent[]): string[] => agents.map(({ name }) => name)
+const nameList = (agents: readonly FleetAgent[]): string[] => agents.map(({ name }) => name).toSorted()
 
 const problemLines = (problems: readonly FleetProblem[], view: View): string[] =>
   problems.map(({ agent, why }) => `  ${view.paint('red', 'problem')} ${printable(`${agent}: ${why}`)}`)
 
 const upText = (result: Up, view: View): string => {
-  const { started, running, released, kept, rebuilt, ended, problems, pools } = result
+  const { started, running, released, kept, rebuilt, ended, problems, pools, only } = result
   const live = started.length + running.length + pools.started.length
   return [
-    `${view.paint('green', 'The fleet is up')}: ${counted(live, 'agent')}.`,
+    only.length === 0
+      ? `${view.paint('green', 'The fleet is up')}: ${counted(live, 'agent')}.`
+      : `${view.paint('green', 'Started')} ${counted(started.length, 'agent')}.`,
     ...listing('rebuilt from their worktrees', rebuilt.agents),
     ...listing('started', [...nameList(started), ...pools.started]),
     ...listing('already running', nameList(running)),
@@ -77,7 +101,7 @@ const upText = (result: Up, view: View): string => {
   ].join('\n')
 }
 
-const downText = ({ stopped, removed, kept, problems }: Down, view: View): string => {
+const downText = ({ stopped, removed, kept, problems, only }: Down, view: View): string => {
   const nothing = stopped.length + removed.length + kept.length + problems.length === 0
   return [
     nothing
@@ -90,12 +114,18 @@ const downText = ({ stopped, removed, kept, problems }: Down, view: View): strin
         `  kept ${agent.name} (${tilde(environment.path, view)}): ${printable(describeReasons(reasons))}`,
     ),
     ...problemLines(problems, view),
-    ...(stopped.length === 0 ? [] : [`Continue with: ${lastCommand(view.commandText('fleet up'), view)}`]),
+    ...(stopped.length === 0
+      ? []
+      : [`Continue with: ${lastCommand(view.commandText(['fleet up', ...only.map(shellWord)].join(' ')), view)}`]),
   ].join('\n')
 }
 
-const asJson = (agent: FleetAgent, { codebases }: Named) =>
-  agentJson({ agent, codebase: codebases.get(agent.codebaseId) ?? '', environment: undefined })
+const asJson = (agent: FleetAgent, { codebases, environments }: Named) =>
+  agentJson({
+    agent,
+    codebase: codebases.get(agent.codebaseId) ?? '',
+    environment: environments.get(agent.environmentId ?? ''),
+  })
 
 export const fleetUp = command<Up>({
   run: up,

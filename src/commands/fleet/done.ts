@@ -2,16 +2,20 @@ import { stepName } from '../../domain/fleet/formula.ts'
 import { callerIn } from '../../fleet/caller.ts'
 import { type Done, done as finish } from '../../fleet/formulas/done.ts'
 import { type Call, command, isSet, textOf } from '../command.ts'
+import { usage } from '../grammar/usage.ts'
 import { exitCodes } from '../views/failure.ts'
 import { explainDone, refusalLines, refusalObject } from '../views/fleet-refusals.ts'
 import type { View } from '../views/view.ts'
 
 const run = async (call: Call): Promise<Done> => {
+  const [mode, close] = [textOf(call.values, 'mode'), isSet(call.values, 'close')]
+  if (close && mode !== 'discard')
+    throw usage('--close requires --mode discard', 'without it, a finished item is closed or in review anyway')
   const fleet = await (await call.open()).fleet()
   return finish(fleet, {
     ...callerIn(fleet.isolation.ownEnvironment),
-    mode: textOf(call.values, 'mode'),
-    close: isSet(call.values, 'close'),
+    mode,
+    close,
     signal: call.signal,
   })
 }

@@ -34,7 +34,7 @@ export const fleetCommands: readonly CommandRow[] = [
     summary: 'list items that are not finished',
     options: {
       all: { type: 'boolean', summary: 'include landed and closed items' },
-      state: { type: 'string', value: 'state', summary: 'filter by state' },
+      state: { type: 'string', value: 'state', summary: 'open, hooked, in_review, parked, landed or closed' },
     },
     words: [0, 0],
     examples: ['coppice item list', 'coppice item list --state parked'],
@@ -154,7 +154,7 @@ export const fleetCommands: readonly CommandRow[] = [
       crew: { type: 'string', value: 'name', summary: 'give it to this crew member' },
     },
     words: [1, 1],
-    examples: ['coppice sling 7', 'coppice sling 7 --pool reviewers'],
+    examples: ['coppice sling 7', 'coppice sling 7 --pool reviewers', 'coppice sling 7 --crew rust'],
     chat: {},
     load: async () => (await import('./sling.ts')).sling,
   },

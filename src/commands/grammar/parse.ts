@@ -68,14 +68,13 @@ const withoutRow = <Row extends CommandWords>(
   words: readonly string[],
 ): Parsed<Row> => {
   const [first = ''] = words
-  const names = grammar.rows.filter(({ hidden }) => hidden !== true).map(({ name }) => name)
+  const names = shownNames(grammar)
   if (first === 'help') return helpAbout(grammar, read(grammar, argv, {}, undefined).positionals.slice(1))
   const group = groupOf(names, words)
   if (group !== undefined) {
     const word = words[group.split(' ').length]
     if (word === undefined || argv.includes('--help') || argv.includes('-h')) return { kind: 'help', of: group }
-    const within = names.filter((name) => name.startsWith(`${group} `))
-    throw unknownCommand(grammar, `${group} ${word}`, nearest(`${group} ${word}`, within), group)
+    throw unknownMember(grammar, group, word)
   }
   const elsewhere = grammar.elsewhere?.(first)
   if (elsewhere !== undefined) throw usage(`unknown command ${quoted(grammar, first)}`, elsewhere)
@@ -85,6 +84,16 @@ const withoutRow = <Row extends CommandWords>(
   throw unknownCommand(grammar, first, nearest(first, firsts) ?? meant, undefined)
 }
 
+const unknownMember = (grammar: Grammar, group: string, word: string): AppError => {
+  const at = group.split(' ').length
+  const within = shownNames(grammar).filter((name) => name.startsWith(`${group} `))
+  const guess = nearest(word, [...new Set(within.map((name) => name.split(' ')[at] ?? ''))])
+  return unknownCommand(grammar, `${group} ${word}`, guess && `${group} ${guess}`, group)
+}
+
+const shownNames = ({ rows }: Grammar): readonly string[] =>
+  rows.filter(({ hidden }) => hidden !== true).map(({ name }) => name)
+
 /** The longest command name that these words begin with: `item import` before `item`. */
 const groupOf = (names: readonly string[], words: readonly string[]): string | undefined =>
   words
@@ -93,24 +102,32 @@ const groupOf = (names: readonly string[], words: readonly string[]): string | u
 
 /** `help worktree` shows the group, `help worktree create` the command. */
 const helpAbout = <Row extends CommandWords>(grammar: Grammar<Row>, words: readonly string[]): Parsed<Row> => {
-  const [first] = words
-  const row = findCalled(grammar, words)?.row
-  if (first === undefined || row !== undefined) return { kind: 'help', of: row }
-  return withoutRow(grammar, words, words)
+  if (words.length === 0) return { kind: 'help', of: undefined }
+  const called = findCalled(grammar, words)
+  return called === undefined ? withoutRow(grammar, words, words) : { kind: 'help', of: helpOf(grammar, called) }
 }
+
+/** `coppice fleet` is short for `fleet status`, but its help is that of the group. */
+const helpOf = <Row extends CommandWords>(grammar: Grammar, { row, by }: Called<Row>): Row | string =>
+  groupOf(shownNames(grammar), by) === by.join(' ') ? by.join(' ') : row
 
 const withRow = <Row extends CommandWords>(
   grammar: Grammar<Row>,
   argv: readonly string[],
-  { row, by }: Called<Row>,
+  called: Called<Row>,
 ): Parsed<Row> => {
+  const { row, by } = called
   const { values, positionals } = read(grammar, argv, row.options, row)
-  if (values['help'] === true) return { kind: 'help', of: row }
+  const of = helpOf(grammar, called)
+  if (values['help'] === true) return { kind: 'help', of }
   const words = positionals.slice(by.length)
   const [least, most] = row.words
   const help = remedyFor(grammar, row)
-  if (words.length < least) throw usage(`missing required argument: ${firstArgument(row)}`, help)
-  if (words.length > most) throw usage(`unexpected argument ${JSON.stringify(words[most])}`, help)
+  const [tooMuch] = words.slice(most)
+  if (words.length < least)
+    throw usage(`missing required argument: ${argumentsOf(row)[words.length] ?? row.usage}`, help)
+  if (tooMuch !== undefined && most === 0 && typeof of === 'string') throw unknownMember(grammar, of, tooMuch)
+  if (tooMuch !== undefined) throw usage(`unexpected argument ${JSON.stringify(tooMuch)}`, help)
   return { kind: 'command', row, words, values }
 }
 
@@ -172,7 +189,8 @@ const quoted = ({ commandText }: Grammar, words: string): string =>
   JSON.stringify(commandText(words).replace(/^coppice /, ''))
 
 /** `<path or name>` is one argument. */
-const firstArgument = ({ usage: text }: CommandWords): string => /^(?:<[^>]*>|\S+)/.exec(text)?.[0] ?? text
+const argumentsOf = ({ usage: text }: CommandWords): readonly string[] =>
+  text.match(/<[^<>]{1,80}>|[^\s<>]{1,80}/g) ?? []
 
 const listAll = ({ help }: Grammar, group?: string): Remedy => remedy`run ${shell(help(group))} for a list of commands`
 

@@ -1,4 +1,6 @@
 import type { FleetAgent, FleetAgentState } from '../../domain/fleet/agent.ts'
+import { coppice, type Remedy, remedy } from '../../domain/remedy.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import type { AgentDetails, NeedsYou } from '../../fleet/status.ts'
 import { describeParkReason, placeJson } from './items.ts'
 import { ago, type Cell, type Style } from './view.ts'
@@ -36,13 +38,17 @@ const styles: Readonly<Record<FleetAgentState, Style>> = {
   gone: 'dim',
 }
 
+/** A program that runs without an item waits for one. */
+export const agentStateWord = ({ itemId, state }: FleetAgent): string =>
+  itemId === undefined && state === 'working' ? 'waiting' : state
+
 export const agentCells = (
   { agent, item, environment, codebase }: AgentDetails,
   { now, named }: { readonly now: number; readonly named: boolean },
 ): readonly Cell[] => [
   { text: agent.name, style: 'bold' },
   {
-    text: agent.itemId === undefined && agent.state === 'working' ? 'waiting' : agent.state,
+    text: agentStateWord(agent),
     style: styles[agent.state],
   },
   { text: agent.pool ?? 'crew', style: 'dim' },
@@ -70,9 +76,33 @@ export const describeNeed = (need: NeedsYou): string => {
       return `item ${need.item.id} (${need.item.title}) is parked: ${need.reason === undefined ? 'reason unknown' : describeParkReason(need.reason)}`
     case 'no-session':
       return need.item === undefined
-        ? `${need.agent}'s session has ended`
-        : `${need.agent}'s session has ended, and item ${need.item} isn't finished`
+        ? `the session of ${need.agent} has ended`
+        : `the session of ${need.agent} has ended, and item ${need.item} isn't finished`
     case 'stuck':
-      return `${need.agent} has shown no sign of life for a while`
+      return `no sign of life from ${need.agent} for a while`
+  }
+}
+
+/** What a person can do about it. */
+export const needRemedies = (need: NeedsYou): readonly Remedy[] => {
+  switch (need.kind) {
+    case 'paused':
+      return [remedy`continue: ${coppice('fleet up')}`]
+    case 'parked': {
+      const {
+        agent,
+        item: { id: itemId },
+        reason,
+      } = need
+      if (agent === undefined) return [remedy`put it back into the queue: ${coppice(`item reopen ${itemId}`)}`]
+      const goOn = remedy`let ${agent} continue: ${coppice(`sling ${itemId}`)}`
+      return reason?.kind === 'asked' && reason.note !== undefined
+        ? [remedy`answer: ${coppice(`nudge ${shellWord(agent)} <text>`)}`, goOn]
+        : [goOn]
+    }
+    case 'no-session':
+      return [remedy`start it again: ${coppice(`fleet up ${shellWord(need.agent)}`)}`]
+    case 'stuck':
+      return [remedy`see what it does: ${coppice(`peek ${shellWord(need.agent)}`)}`]
   }
 }

@@ -11,20 +11,23 @@ import { asProgram, type View } from './view.ts'
 /** `what` prevents it, as a clause without a full stop; `todo` lists remedies. */
 type Explained = { readonly what: string; readonly todo: readonly Remedy[] }
 
-export const explainSling = (why: SlingRefusal, item: number): Explained => {
+export const explainSling = (why: SlingRefusal, itemId: number): Explained => {
   switch (why.kind) {
     case 'settled':
-      return { what: `item ${item} is ${why.state}`, todo: [remedy`add a new one: ${coppice('item add <title>')}`] }
+      return { what: `item ${itemId} is ${why.state}`, todo: [remedy`add a new one: ${coppice('item add <title>')}`] }
     case 'in-review':
-      return { what: `item ${item} is finished and waiting to be merged`, todo: [] }
+      return {
+        what: `item ${itemId} is finished and waiting to be merged`,
+        todo: [remedy`close it once it is merged: ${coppice(`item close ${itemId}`)}`],
+      }
     case 'hooked':
       return {
-        what: `${why.agent} is working on item ${item}`,
+        what: `${why.agent} is working on item ${itemId}`,
         todo: [remedy`see what it is doing: ${coppice(`peek ${shellWord(why.agent)}`)}`],
       }
     case 'waits':
       return {
-        what: `item ${item} waits for ${why.after.map((id) => `item ${id}`).join(', ')}`,
+        what: `item ${itemId} waits for ${why.after.map((id) => `item ${id}`).join(', ')}`,
         todo: [remedy`start those first; ${coppice('item ready')} lists what can start`],
       }
     case 'other-codebase':
@@ -39,7 +42,7 @@ export const explainSling = (why: SlingRefusal, item: number): Explained => {
       }
     case 'other-host':
       return {
-        what: `item ${item} belongs to a repository or an agent on another machine`,
+        what: `item ${itemId} belongs to a repository or an agent on another machine`,
         todo: ['run this command there'],
       }
     case 'fleet-full':
@@ -73,7 +76,7 @@ export const explainDone = (why: DoneRefusal, view: View): Explained => {
     case 'no-agent':
       return {
         what: "not inside an agent's session",
-        todo: [remedy`only agents run this; to finish an item yourself: ${coppice('item close <id>')}`],
+        todo: [remedy`only agents run this; to finish an item yourself: ${coppice('item close <item>')}`],
       }
     case 'other-life':
       return {
@@ -145,6 +148,14 @@ export const explainDone = (why: DoneRefusal, view: View): Explained => {
       }
   }
 }
+
+export const explainPrime = (why: DoneRefusal, view: View): Explained =>
+  why.kind === 'no-agent'
+    ? {
+        what: "not inside an agent's session",
+        todo: [remedy`only agents run this; to see an item yourself: ${coppice('item show <item>')}`],
+      }
+    : explainDone(why, view)
 
 /** `Can't …: reasons.`, then one line per remedy. */
 export const refusalLines = (headline: string, explained: readonly Explained[], view: View): string =>

@@ -12,8 +12,12 @@ export const reasonJson = (reason: GateAnswer): ReasonJson => ({
   detail: describeReason(reason),
 })
 
-export const describeReasons = (reasons: readonly GateAnswer[]): string =>
-  [...new Set(reasons.map(describeReason))].join(', ')
+export const describeReasons = (reasons: readonly GateAnswer[]): string => {
+  const agents = reasons.flatMap(({ fact }) => (fact?.kind === 'agent' ? [`the fleet's agent ${fact.name}`] : []))
+  // The agent is named already.
+  const said = reasons.filter(({ fact }) => fact?.kind !== 'lease' || !agents.includes(fact.purpose))
+  return [...new Set(said.map(describeReason))].join(', ')
+}
 
 export const describeReason = ({ fact }: Pick<GateAnswer, 'fact'>): string =>
   fact === undefined ? '' : describeFact(fact)

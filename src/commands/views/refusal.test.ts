@@ -57,6 +57,25 @@ test('a mount is to be unmounted, and force is not offered', () => {
   )
 })
 
+test('an agent at work is to be stopped, and its item closed: its processes are not named one by one', () => {
+  const reasons = [
+    no('not-in-use', { kind: 'lease', purpose: "the fleet's agent ash", pid: 7 }),
+    no('not-in-use', { kind: 'agent', name: 'ash' }),
+    no('not-in-use', { kind: 'process', pid: 8, command: 'claude' }),
+    no('nobody-elses', { kind: 'item', id: 11 }),
+  ]
+  expect(say(...reasons)).toBe(
+    [
+      "Cannot remove worktree `issue-42`: the fleet's agent ash is working in it, process 8 (claude) is inside it, item 11 needs it until it is landed or closed.",
+      ' 1. Stop the agent:  coppice fleet down ash',
+      ' 2. Close the item:  coppice item close 11',
+    ].join('\n'),
+  )
+  expect(say(no('nobody-elses', { kind: 'crew', name: 'rust' }))).toContain(
+    ' 1. Remove the crew member:  coppice crew remove rust',
+  )
+})
+
 test('a worktree inside is to be removed or moved by the repository it belongs to, and force is not offered', () => {
   const name = '.claude/worktrees/a'
   const path = `/trees/app/issue-42/${name}`

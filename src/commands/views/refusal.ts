@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import type { GateName } from '../../domain/removal/gates.ts'
 import { refusals } from '../../domain/removal/gates.ts'
 import type { Fact, Uncommitted } from '../../domain/removal/reason.ts'
 import { describeLeftOut } from './left-out.ts'
@@ -58,10 +57,20 @@ export const refusalJson = (refusal: Refusal, view: View): FailureJson => ({
 const waysOut = (refusal: Refusal, view: View): Way[] => {
   const { reasons, environment, forced, restoreDays } = refusal
   const branch = shellWord(environment.branch)
-  const has = (gate: GateName): boolean => reasons.some((reason) => reason.gate === gate)
   const facts = reasons.flatMap(({ fact }) => fact ?? [])
   const ways = view.chat === true ? waysInChat(refusal, facts) : waysInShell(refusal, facts, view)
-  if (has('nobody-elses')) ways.push({ title: 'Wait', how: untilIdle(refusal), isSentence: true })
+  for (const fact of facts) {
+    if (fact.kind !== 'item') continue
+    const { id: itemId } = fact
+    ways.push({ title: 'Close the item', how: view.commandText(`item close ${itemId}`) })
+  }
+  // What the fleet holds isn't waited for: a person ends that.
+  const isHeld = reasons.some(
+    ({ gate, fact }) => gate === 'nobody-elses' && fact?.kind !== 'item' && fact?.kind !== 'crew',
+  )
+  if (isHeld) {
+    ways.push({ title: 'Wait', how: untilIdle(refusal), isSentence: true })
+  }
   // Offer --force only if it helps: it never overrides a live process, others' files, or an unknown.
   if (!forced && refusals(reasons, true).length === 0) {
     const remove = view.commandText(`worktree remove ${branch} --force`)
@@ -185,9 +194,18 @@ const waysOutOfSubmodule = (
 
 const wayOutOfUse = (refusal: Refusal, facts: readonly Fact[], view: View): Way[] => {
   const isUsed = (kind: 'you' | 'lock'): boolean => facts.some((fact) => fact.kind === kind)
-  const pids = facts.flatMap((fact) => (fact.kind === 'process' ? [fact.pid] : []))
+  const agents = facts.flatMap((fact) => (fact.kind === 'agent' ? [shellWord(fact.name)] : []))
+  const crew = facts.flatMap((fact) => (fact.kind === 'crew' ? [shellWord(fact.name)] : []))
+  // Those of an agent end with it; any other is named by the next attempt.
+  const pids = agents.length > 0 ? [] : facts.flatMap((fact) => (fact.kind === 'process' ? [fact.pid] : []))
   return [
     ...(isUsed('you') ? [{ title: 'Leave it', how: stepOut(refusal, view) }] : []),
+    ...(agents.length > 0
+      ? [{ title: 'Stop the agent', how: view.commandText(`fleet down ${agents.join(' ')}`) }]
+      : []),
+    ...(crew.length > 0
+      ? [{ title: 'Remove the crew member', how: view.commandText(`crew remove ${crew.join(' ')}`) }]
+      : []),
     ...(pids.length > 0 ? [{ title: 'Stop the process', how: `check first: ps -fp ${pids.join(',')}` }] : []),
     ...(isUsed('lock')
       ? [

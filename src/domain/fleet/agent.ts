@@ -40,6 +40,10 @@ export const assertAgentTransition = (from: FleetAgentState, to: FleetAgentState
 export const mayHaveSession = (state: FleetAgentState): boolean => !sessionless.has(state)
 const sessionless: ReadonlySet<FleetAgentState> = new Set(['stopped', 'crashed', 'gone'])
 
+/** `stopAgent` is ending its session. An agent that drains because its pool shrinks has `drainingSince`. */
+export const isBeingStopped = ({ state, drainingSince }: Pick<FleetAgent, 'state' | 'drainingSince'>): boolean =>
+  state === 'draining' && drainingSince === undefined
+
 export const sessionKinds = ['tmux', 'process'] as const
 export type SessionKind = (typeof sessionKinds)[number]
 

@@ -94,8 +94,10 @@ export const refused = (run: FormulaRun): FormulaOutcome => {
 }
 
 /** Unknown counts as alive. */
-export const isHeld = ({ isolation: { host } }: FleetContext, { holder }: FormulaRun): boolean =>
-  holder !== undefined && (holder.host !== host || liveness(holder.process) !== 'dead')
+export const isHeld = (
+  { isolation: { host } }: Pick<FleetContext, 'isolation'>,
+  { holder }: Pick<FormulaRun, 'holder'>,
+): boolean => holder !== undefined && (holder.host !== host || liveness(holder.process) !== 'dead')
 
 const take = async (context: FleetContext, run: FormulaRun): Promise<boolean> => {
   const { store, host, self } = context.isolation

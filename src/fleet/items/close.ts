@@ -107,17 +107,29 @@ const removeWorktree = async (context: FleetContext, { id, environmentId }: Item
 /** Parks an item on a person's request, until it is slung again. Its agent keeps its session and worktree. */
 export const parkByHand = (
   context: FleetContext,
-  id: number,
+  itemId: number,
   { note, by }: { readonly note: string | undefined; readonly by: string },
 ): Promise<Item> =>
   context.isolation.store.transaction(async (inside) => {
-    const item = await itemNumbered(inside, id)
+    const item = await itemNumbered(inside, itemId)
     const reason: ParkReason = { kind: 'asked', note: note?.slice(0, 2_000) }
-    if (!(await parkItem(context, inside, item, { reason, by }))) {
-      throw new AppError('usage', `item ${id} is ${item.state}, so it can't be parked`)
+    // With a question of its own, it would look as if that had been asked.
+    if (item.state === 'parked' && note !== undefined) {
+      throw new AppError('usage', `item ${itemId} is parked already`, {
+        remedy: remedy`see why: ${coppice(`item show ${itemId}`)}`,
+      })
     }
-    return itemNumbered(inside, id)
+    if (!(await parkItem(context, inside, item, { reason, by }))) {
+      throw new AppError('usage', `item ${itemId} is ${inWords(item.state)}, so it can't be parked`, {
+        remedy: addAnother,
+      })
+    }
+    return itemNumbered(inside, itemId)
   })
+
+const addAnother = remedy`add a new one: ${coppice('item add <title>')}`
+
+const inWords = (state: Item['state']): string => state.replace('_', ' ')
 
 /** Puts a parked item without an agent back into the queue. */
 export const reopenItem = (context: FleetContext, itemId: number, by: string): Promise<Item> =>
@@ -125,17 +137,15 @@ export const reopenItem = (context: FleetContext, itemId: number, by: string): P
     const { clock } = context.isolation
     const item = await itemNumbered(inside, itemId)
     const [agent] = await inside.fleetAgents.ofItems([itemId])
-    if (item.state !== 'parked' || agent !== undefined) {
-      throw new AppError(
-        'usage',
-        `item ${itemId} ${agent === undefined ? `is ${item.state}` : `has an agent, ${agent.name}`}`,
-        {
-          remedy:
-            agent === undefined
-              ? 'only a parked item can be reopened'
-              : remedy`let it continue: ${coppice(`sling ${itemId}`)}`,
-        },
-      )
+    if (item.state === 'parked' && agent !== undefined) {
+      throw new AppError('usage', `item ${itemId} has an agent, ${agent.name}`, {
+        remedy: remedy`let it continue: ${coppice(`sling ${itemId}`)}`,
+      })
+    }
+    if (item.state !== 'parked') {
+      throw new AppError('usage', `only a parked item can be reopened, and item ${itemId} is ${inWords(item.state)}`, {
+        remedy: isSettled(item.state) ? addAnother : remedy`see its history: ${coppice(`item show ${itemId}`)}`,
+      })
     }
     const change = { kind: 'state', from: 'parked', to: 'open' } as const
     if (!(await inside.items.move(itemId, { from: 'parked', to: 'open', change, by, at: clock() }))) {

@@ -84,6 +84,7 @@ const environmentFor = async (
   const { environmentId } = agent
   const kept = environmentId === undefined ? undefined : await isolation.store.environments.get(environmentId)
   if (kept !== undefined) return { environment: kept, notices: [] }
+  isolation.progress(`creating a worktree for ${agent.name}`)
   const resolved = await resolveIsolation(isolation, await environments(), {
     codebase,
     work: toWork('agent', agent.name),

@@ -11,7 +11,7 @@ import { openLockFile } from './lock-file.ts'
 import type { LockFile, LockHolder } from './lock-file.ts'
 
 export type LockOptions = {
-  /** Why the lock is held, in words that finish "waiting for …"; other processes show it */
+  /** Why the lock is held, in words that finish "this process is …"; other processes show it */
   readonly purpose: string
   readonly signal?: AbortSignal
   /** Without it, waits indefinitely */

@@ -19,7 +19,7 @@ export const locked = async <T>(
         context.progress(
           holder === undefined
             ? `waiting for another process that is working on ${codebase.name}`
-            : `waiting for ${holder.purpose} (process ${holder.pid}) in ${codebase.name}`,
+            : `waiting for process ${holder.pid}, which is ${holder.purpose} in ${codebase.name}`,
         ),
       ...(signal === undefined ? {} : { signal }),
     },
