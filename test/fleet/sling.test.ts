@@ -174,6 +174,11 @@ describe('sling', () => {
         expect(facts).toContain('agent')
       }
     }
+    // Stopped while it was starting, its row says that it has no session.
+    await world.context.store.fleetAgents.move(agent.id, 'working', 'stopped', { session: undefined })
+    const outcome = await world.provider.destroy(environment, { trigger: 'command', force: true })
+    const facts = outcome.outcome === 'refused' ? outcome.reasons.map(({ fact }) => fact) : []
+    expect(facts).toContainEqual({ kind: 'agent', name: agent.name })
     expect(liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('alive')
     expect(existsSync(environment.path)).toBe(true)
   })
