@@ -19,7 +19,7 @@ export const stopAgent = async (
   { graceMs = GRACE_MS }: { readonly graceMs?: number } = {},
 ): Promise<Stopped> => {
   const { store, failpoint } = context.isolation
-  if (!(await endSession(context, agent, { graceMs }))) return { outcome: 'running', agent }
+  if (!(await endRecorded(context, agent, graceMs))) return { outcome: 'running', agent }
   await failpoint('stop.session')
   await completeFormula(context, agent)
   for (;;) {
@@ -32,6 +32,31 @@ export const stopAgent = async (
     if (await store.fleetAgents.move(now.id, now.state, 'stopped', patch)) {
       await failpoint('stop.recorded')
       return { outcome: 'stopped', agent: { ...now, ...patch, state: 'stopped' } }
+    }
+  }
+}
+
+/** Records that the agent is being stopped, so that after a crash its dead session doesn't look like the agent's death. */
+const endRecorded = async (context: FleetContext, agent: FleetAgent, graceMs: number): Promise<boolean> => {
+  const { store, self } = context.isolation
+  const { fleetAgents } = store
+  const { id, state, spawn, drainingSince } = agent
+  const intent = { holder: self, drainingSince: undefined }
+  const isRecorded = await store.transaction(async (inside) => {
+    // If it was restarted, this isn't the session that is to end.
+    if ((await inside.fleetAgents.get(id))?.spawn !== spawn) return false
+    if (state === 'draining') return inside.fleetAgents.update(id, intent).then(() => true)
+    return (state === 'working' || state === 'stuck') && inside.fleetAgents.move(id, state, 'draining', intent)
+  })
+  let isEnded = false
+  try {
+    isEnded = await endSession(context, agent, { graceMs })
+    return isEnded
+  } finally {
+    // It still runs, or nobody knows.
+    if (isRecorded && !isEnded) {
+      if (state === 'draining') await fleetAgents.update(id, { drainingSince })
+      else await fleetAgents.move(id, 'draining', 'working')
     }
   }
 }

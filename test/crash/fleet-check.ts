@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import { isProvablyDead } from '../../src/isolation/agents-inside.ts'
 import { mayHaveSession } from '../../src/domain/fleet/agent.ts'
-import { isProvablyDead } from '../../src/fleet/end-session.ts'
 import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { listDirectory } from '../../src/process/files/list-directory.ts'
@@ -33,7 +34,7 @@ export const checkFleet = async (world: FleetWorld): Promise<string[]> => {
         problems.push(`${name} is ${state}, but doesn't run`)
       const leases = environmentId === undefined ? [] : await store.leases.ofEnvironments([environmentId])
       if (!leases.some(({ holder }) => holder.pid === session?.root.pid)) problems.push(`${name} has no lease`)
-    } else if (runs || !(await isProvablyDead(fleet, agent))) problems.push(`${name} is ${state}, but runs`)
+    } else if (runs || !(await isProvablyDead(fleet.isolation, agent))) problems.push(`${name} is ${state}, but runs`)
   }
   for (const item of items) {
     const hooked = agents.filter(({ itemId }) => itemId === item.id).length
@@ -49,9 +50,18 @@ export const checkFleet = async (world: FleetWorld): Promise<string[]> => {
     if (!known.has(name) && existsSync(agentDirectory(home, name))) problems.push(`files of ${name}, who is gone`)
   }
   for (const run of await store.formulaRuns.running()) problems.push(`the formula ${run.formula} is still running`)
-  const atWork = agents.some(({ state }) => mayHaveSession(state))
-  for (const [pid, command] of atWork ? [] : processesAt(world.box.root)) {
-    if (!command.startsWith('tmux ')) problems.push(`process ${pid}: ${command}`)
+  if (!agents.some(({ state }) => mayHaveSession(state))) {
+    for (const [pid, command] of await processesLeft(world)) problems.push(`process ${pid}: ${command}`)
   }
   return problems.map((problem) => `G14: ${problem}`)
+}
+
+/** What writes a session's log ends by itself once the session has. */
+const processesLeft = async (world: FleetWorld): Promise<ReturnType<typeof processesAt>> => {
+  const deadline = performance.now() + 10_000
+  for (;;) {
+    const left = processesAt(world.box.root).filter(([, command]) => !command.startsWith('tmux '))
+    if (left.length === 0 || performance.now() > deadline) return left
+    await delay(20)
+  }
 }

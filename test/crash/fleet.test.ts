@@ -121,7 +121,9 @@ const killedAt = async (scenario: FleetScenario, { kind, isolationProvider }: Ca
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
   const signal = await new Promise((ended) => child.once('exit', (_code, how) => ended(how)))
-  if (signal !== 'SIGKILL') throw new Error(`it was not killed at ${at}: ${output}`)
+  if (signal === 'SIGKILL') return true
+  if (scenario.isQuick === true) return false
+  throw new Error(`it was not killed at ${at}: ${output}`)
 }
 
 /** The next start: what every command of the fleet and every server does first. */
@@ -150,10 +152,10 @@ const hold = async (scenario: FleetScenario, { world, before }: Scene, when: str
 const branchesOf = (world: FleetWorld): string[] =>
   world.repo.git('for-each-ref', '--format=%(refname:short)', 'refs/heads').split('\n')
 
-/** A sling that was undone has left no branch and no worktree. */
-const checkUndone = async ({ world, before }: Scene): Promise<string[]> => {
+/** A sling that was undone has left no branch and no worktree. What is discarded leaves its branch. */
+const checkUndone = async ({ operation }: FleetScenario, { world, before }: Scene): Promise<string[]> => {
   const item = await world.item(1)
-  if (item.state !== 'open') return []
+  if (item.state !== 'open' || operation === 'done-discard') return []
   const known = new Set(before.branches)
   const environments = await world.context.store.environments.live(world.codebase.id)
   const held = new Set(environments.map(({ branch }) => String(branch)))
@@ -165,11 +167,12 @@ const checkUndone = async ({ world, before }: Scene): Promise<string[]> => {
 const kill = async (scenario: FleetScenario, one: Case, at: string): Promise<void> => {
   const scene = await arranged(scenario, one)
   try {
-    await killedAt(scenario, one, scene, at)
-    counts.kills += 1
-    exercised.add(at)
+    if (await killedAt(scenario, one, scene, at)) {
+      counts.kills += 1
+      exercised.add(at)
+    }
     expect(await recover(scene), `recovery after ${at}`).toEqual([])
-    const problems = [...(await checkFleet(scene.world)), ...(await checkUndone(scene))]
+    const problems = [...(await checkFleet(scene.world)), ...(await checkUndone(scenario, scene))]
     if (problems.length > 0) throw new Error(`after recovery:\n  ${problems.join('\n  ')}`)
     const rows = async () =>
       JSON.stringify([
@@ -200,9 +203,12 @@ describe.each(cases)('a process killed at every failpoint ($kind, $isolationProv
     'of %s',
     async (_, scenario, i) => {
       const problems: string[] = []
-      const isTurn = (at: number): boolean => (at + i) % cases.length === cases.indexOf(one)
-      const names = await record(scenario, one)
-      for (const name of names.filter((name, at) => (everyCase ? isTurn(at) : !exercised.has(name)))) {
+      const turn = cases.indexOf(one)
+      const isLast = turn === cases.length - 1
+      // The last ones also take what is left: not every case passes the same failpoints.
+      const isTaken = (name: string, at: number): boolean =>
+        (everyCase && (at + i) % cases.length === turn) || (isLast && !exercised.has(name))
+      for (const name of (await record(scenario, one)).filter(isTaken)) {
         await kill(scenario, one, name).catch((error: unknown) => {
           problems.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)
         })

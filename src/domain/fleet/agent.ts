@@ -40,6 +40,10 @@ export const assertAgentTransition = (from: FleetAgentState, to: FleetAgentState
 export const mayHaveSession = (state: FleetAgentState): boolean => !sessionless.has(state)
 const sessionless: ReadonlySet<FleetAgentState> = new Set(['stopped', 'crashed', 'gone'])
 
+/** `stopAgent` is ending its session. An agent that drains because its pool shrinks has `drainingSince`. */
+export const isBeingStopped = ({ state, drainingSince }: Pick<FleetAgent, 'state' | 'drainingSince'>): boolean =>
+  state === 'draining' && drainingSince === undefined
+
 export const sessionKinds = ['tmux', 'process'] as const
 export type SessionKind = (typeof sessionKinds)[number]
 
@@ -55,6 +59,9 @@ export type FleetSession = {
 
 /** worker: spawned for an item, gone when it is done. crew: permanent, with a worktree in any number of codebases. */
 export type FleetAgentKind = 'worker' | 'crew'
+
+/** The platform of the conversations that store agents' sessions. */
+export const FLEET_PLATFORM = 'fleet'
 
 /** A named agent of the fleet. `program` is what it runs. */
 export type FleetAgent = {

@@ -1,4 +1,5 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { isProvablyDead } from '../../isolation/agents-inside.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { Item } from '../../domain/fleet/item.ts'
@@ -12,7 +13,6 @@ import { branchTip } from '../../runs/branch-tip.ts'
 import type { Store } from '../../store/store.ts'
 import { writeAgentFile } from '../agent-file.ts'
 import type { FleetContext } from '../context.ts'
-import { isProvablyDead } from '../end-session.ts'
 import { unhookItem } from '../items/change.ts'
 import { beaconFor } from '../sessions/beacon.ts'
 import { treeOf } from '../tree.ts'
@@ -32,7 +32,7 @@ export const assign = async (
 ): Promise<SlingOutcome | 'outdated' | 'taken'> => {
   const environment = await environmentOf(context, agent)
   if (environment === undefined || !(await isAsNew(context, codebase, environment))) return 'outdated'
-  if (await isProvablyDead(context, agent)) return 'outdated'
+  if (await isProvablyDead(context.isolation, agent)) return 'outdated'
   return hookAndSend(context, asker, { item, codebase, agent }, environment)
 }
 

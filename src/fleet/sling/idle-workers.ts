@@ -1,5 +1,5 @@
 import type { Codebase } from '../../domain/environment.ts'
-import type { FleetAgent } from '../../domain/fleet/agent.ts'
+import { type FleetAgent, isBeingStopped } from '../../domain/fleet/agent.ts'
 import type { PoolSettings } from '../../domain/fleet/pool.ts'
 import type { FleetContext } from '../context.ts'
 import { membersOf } from '../pools.ts'
@@ -48,6 +48,6 @@ const reserve = ({ isolation: { store, host, self } }: FleetContext, { id, spawn
     return inside.fleetAgents.move(id, 'working', 'draining', { holder: self })
   })
 
-/** Reserved by `retireWorker`. A worker that drains for any other reason has an item to finish, and `drainingSince`. */
-export const isRetiring = ({ kind, state, itemId, drainingSince }: FleetAgent): boolean =>
-  kind === 'worker' && state === 'draining' && itemId === undefined && drainingSince === undefined
+/** Reserved by `retireWorker`, or stopped without an item: nothing is lost if it goes. */
+export const isRetiring = (agent: FleetAgent): boolean =>
+  agent.kind === 'worker' && agent.itemId === undefined && isBeingStopped(agent)
