@@ -37,7 +37,7 @@ export const overview = (sheet: Sheet, group?: string): string =>
         '  coppice worktree create --issue 42      create a worktree to work in yourself',
         '  coppice <command> --help                show options and examples',
         '',
-        'Exit codes: 0 success, 1 failure, 2 usage error, 3 refused (not safe, or not possible in the current state).',
+        'Exit codes: 0 success, 1 failure, 2 usage error, 3 refused for safety or state.',
       ].join('\n')
     : [
         ...titled(`coppice ${group}`, groups[group] ?? '', `${group} `, sheet),

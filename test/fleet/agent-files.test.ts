@@ -98,10 +98,11 @@ test('a question is answered by a message if its agent runs, and after a start i
   expect(await commands()).toEqual(['nudge alder <text>', `sling ${id}`])
   await fleetDown(world.fleet, { by, only: ['alder'], graceMs: 0 })
   expect(await commands()).toEqual([`sling ${id}`, 'nudge alder <text>'])
-  expect(await sling(world.fleet, { item: id, by })).toMatchObject({ outcome: 'started' })
+  const again = await sling(world.fleet, { item: id, by })
+  if (again.outcome !== 'started') throw new Error(`not started: ${again.outcome}`)
   await nudgeAgent(world.fleet, 'alder', 'the new one')
   // Closed by hand, its worktree goes, and its commits stay.
-  const { path } = (await fleetStatus(world.fleet)).agents[0]?.environment ?? expect.unreachable('it has no worktree')
+  const { path } = again.environment
   writeFileSync(join(path, 'login.txt'), 'half\n')
   world.box.raw(path, 'add', 'login.txt')
   world.box.raw(path, 'commit', '-qm', 'half')
