@@ -6,8 +6,11 @@ import type { FleetAgent, FleetSession, SessionKind } from '../../src/domain/fle
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
+import { isProvablyDead } from '../../src/fleet/end-session.ts'
 import { parkByHand } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
+import { fleetStatus } from '../../src/fleet/status.ts'
+import { stopEnded } from '../../src/fleet/stop-ended.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
 import { liveness } from '../../src/process/identity.ts'
@@ -83,6 +86,40 @@ describe('down and up', () => {
     expect(await sling(world.fleet, { item: first.item, by })).toMatchObject({ outcome: 'started' })
     expect((await now(world, first)).state).toBe('working')
   })
+
+  test.each(['program', 'shell around its program'] as const)(
+    'one whose %s was killed is restarted by up and by sling, once nothing of it runs',
+    async (killed) => {
+      await using world = await makeFleetWorld()
+      const { item, environment } = await atWork(world)
+      writeFileSync(join(environment.path, 'half.txt'), 'half\n')
+      const { fleet } = world
+      const restart = {
+        up: async () => expect(named((await fleetUp(fleet, { by, only: ['alder'] })).started)).toEqual(['alder']),
+        sling: async () => expect(await sling(fleet, { item, by })).toMatchObject({ outcome: 'started' }),
+      }
+      for (const command of ['up', 'sling'] as const) {
+        const [before] = await fleet.isolation.store.fleetAgents.live({})
+        if (before?.session === undefined) throw new Error('it has no session')
+        expect(await sling(fleet, { item, by })).toMatchObject({ why: { kind: 'hooked' } })
+        if (killed === 'program') await world.order('alder', 'crash')
+        else process.kill(before.session.root.pid, 'SIGKILL')
+        await expect.poll(async () => (await fleetStatus(fleet)).needsYou).toMatchObject([{ kind: 'no-session' }])
+        await expect.poll(() => isProvablyDead(fleet, before)).toBe(killed === 'program')
+        const unstoppable = stopEnded(fleet, { ...before, host: 'elsewhere' })
+        await expect(unstoppable).rejects.toThrow('last session are still running')
+        await restart[command]()
+        expect(await isProvablyDead(fleet, before)).toBe(true)
+        const [after = expect.unreachable()] = await fleet.isolation.store.fleetAgents.live({})
+        const same = { id: before.id, environmentId: environment.id, itemId: item, restarts: 0 }
+        expect(after).toMatchObject({ ...same, state: 'working' })
+        expect(after.spawn).not.toBe(before.spawn)
+        expect(liveness(rootOf(after.session))).toBe('alive')
+      }
+      expect(existsSync(join(environment.path, 'half.txt'))).toBe(true)
+      await assertHooksAgree(world)
+    },
+  )
 
   test('pools stop before those that they depend on, and the crew last', async () => {
     await using world = await makeFleetWorld({
