@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { agentNameProblem, type FleetAgent } from '../domain/fleet/agent.ts'
 import type { Item } from '../domain/fleet/item.ts'
-import { itemStates, maxBodyLength, maxTitleLength } from '../domain/fleet/item.ts'
+import { isSettled, itemStates, maxBodyLength, maxTitleLength } from '../domain/fleet/item.ts'
 import type { Tree } from '../domain/tree.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { replaceFileSync } from '../process/files/replace-file.ts'
@@ -52,11 +52,25 @@ const schema = z.object({
 
 const agentFile = ({ gitDir }: Pick<Tree, 'gitDir'>): string => join(gitDir, 'coppice-agent.json')
 
-export const writeAgentFile = (tree: Pick<Tree, 'gitDir'>, agent: FleetAgent, item: Item | undefined): void => {
-  const { id, name, kind, pool, program, spawn, restarts, createdAt } = agent
+export const writeAgentFile = (
+  tree: Pick<Tree, 'gitDir'>,
+  { id, name, kind, pool, program, spawn, restarts, createdAt }: FleetAgent,
+  item: Item | undefined,
+): void =>
+  write(tree, { id, name, kind, program, spawn, restarts, createdAt, ...(pool !== undefined && { pool }) }, item)
+
+/** What has become of the item. A crew member goes on without one that nobody has to come back to. */
+export const noteItem = (tree: Pick<Tree, 'gitDir'>, item: Item): void => {
+  const file = readAgentFile(tree)
+  if (file?.item === undefined || file.item.createdAt !== item.createdAt) return
+  const isOver = item.state === 'open' || isSettled(item.state)
+  write(tree, file.agent, file.agent.kind === 'crew' && isOver ? undefined : item)
+}
+
+const write = (tree: Pick<Tree, 'gitDir'>, agent: AgentFile['agent'], item: Item | undefined): void => {
   const content: AgentFile = {
     version: 1,
-    agent: { id, name, kind, program, spawn, restarts, createdAt, ...(pool !== undefined && { pool }) },
+    agent,
     ...(item !== undefined && {
       item: {
         id: item.id,

@@ -7,14 +7,14 @@ import type { AgentAnswer, AgentQuestion } from '../agents/question.ts'
 import { readReply } from '../agents/question.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
-import type { FleetAgent } from '../domain/fleet/agent.ts'
-import type { Item } from '../domain/fleet/item.ts'
+import { FLEET_PLATFORM, type FleetAgent } from '../domain/fleet/agent.ts'
+import { type Item, toNote } from '../domain/fleet/item.ts'
 import { toWork } from '../domain/work.ts'
 import type { RunReporter, RunRequest, RunResult } from '../runs/request.ts'
 import { runAgent } from '../runs/run.ts'
 import { createTurns } from '../runs/turns.ts'
 import { type AgentCaller, currentAgent, startedAgent } from './caller.ts'
-import { FLEET_PLATFORM, type FleetContext } from './context.ts'
+import type { FleetContext } from './context.ts'
 import { done, type Done } from './formulas/done.ts'
 import { itemNumbered } from './items/add.ts'
 import { parkItem } from './items/change.ts'
@@ -36,7 +36,9 @@ export type SessionEvent =
 
 export type SessionIo = {
   /** The next message; undefined at the end of the input, or once it is no longer wanted. */
-  readonly next: (unwanted?: AbortSignal) => Promise<string | undefined>
+  readonly next: (unwanted?: AbortSignal, after?: number) => Promise<string | undefined>
+  /** How many messages have come that no turn has taken yet. `next` leaves as many as `after` says. */
+  readonly queued: () => number
   readonly show: (event: SessionEvent) => void
   /** The text of `coppice prime`, for an agent that can't run commands. */
   readonly primed: (primer: Primer) => string
@@ -233,10 +235,12 @@ const answerFrom = async (
   question: AgentQuestion,
   withdrawn?: AbortSignal,
 ): Promise<AgentAnswer | undefined> => {
+  // Whoever sent these hadn't seen the question: they aren't its answer.
+  const earlier = io.queued()
   io.show({ kind: 'question', question })
   await park(context, agent, question)
   for (;;) {
-    const line = await io.next(withdrawn)
+    const line = await io.next(withdrawn, earlier)
     if (line === undefined) {
       await unpark(context, agent)
       return withdrawn?.aborted === true ? undefined : { kind: 'denied' }
@@ -254,12 +258,24 @@ const answerFrom = async (
 
 const park = async (context: FleetContext, { itemId, name }: FleetAgent, question: AgentQuestion): Promise<void> => {
   if (itemId === undefined) return
-  const note = question.kind === 'permission' ? `it wants to ${question.what}` : question.question
   await context.isolation.store.transaction(async (store) => {
     const item = await itemNumbered(store, itemId)
-    await parkItem(context, store, item, { reason: { kind: 'asked', note }, by: `agent:${name}` })
+    await parkItem(context, store, item, {
+      reason: { kind: 'asked', note: toNote(inWords(question)) },
+      by: `agent:${name}`,
+    })
   })
 }
+
+/** With all that is asked for: whoever answers from a chat sees nothing else. */
+const inWords = (question: AgentQuestion): string =>
+  question.kind === 'permission'
+    ? `it wants to ${question.what}${question.detail === undefined ? '.' : `:\n${question.detail}`}\nSend it yes or no.`
+    : [
+        question.question,
+        ...question.choices.map(({ label }, n) => `${n + 1}. ${label}`),
+        'Send it a number or your own words.',
+      ].join('\n')
 
 const unpark = async ({ isolation: { store, clock } }: FleetContext, { itemId, name }: FleetAgent): Promise<void> => {
   const item = itemId === undefined ? undefined : await store.items.get(itemId)

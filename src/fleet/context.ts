@@ -21,6 +21,3 @@ export type FleetContext = Pick<RunsContext, 'isolation' | 'environments' | 'age
   /** Starts an internal command in a process that outlives this one and belongs to no session. */
   readonly inBackground: (words: readonly string[]) => Promise<void>
 }
-
-/** The platform of the conversations that store agents' sessions. */
-export const FLEET_PLATFORM = 'fleet'

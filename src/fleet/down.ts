@@ -8,6 +8,7 @@ import { stopOrder } from '../domain/fleet/pool.ts'
 import type { GateAnswer } from '../domain/removal/gates.ts'
 import { toAppError } from '../domain/errors.ts'
 import { branchCommits } from '../isolation/codebases/branch-commits.ts'
+import { presenceOf, providerOf } from '../isolation/provider-of.ts'
 import type { FleetContext } from './context.ts'
 import { GRACE_MS } from './end-session.ts'
 import { recoverFleet } from './recover.ts'
@@ -141,5 +142,10 @@ const hasNoCommits = async (
   if (environment === undefined || environment.status === 'removed') return true
   const codebase = await store.codebases.get(codebaseId)
   if (codebase === undefined || environment.status !== 'active') return false
-  return (await branchCommits(isolation, codebase, environment, { limit: 1 })).length === 0
+  const presence = await presenceOf(isolation, codebase, environment)
+  if (presence.state !== 'present') return false
+  // Commits on another branch are the item's, too, and whoever begins anew wouldn't know of them.
+  const head = await (await providerOf(isolation, environment)).headBranch(presence.tree)
+  if (head !== environment.branch) return false
+  return (await branchCommits(isolation, codebase, environment, { limit: 1 }))?.length === 0
 }

@@ -1,11 +1,9 @@
 import type { FleetAgent } from '../domain/fleet/agent.ts'
 import { AppError } from '../domain/errors.ts'
+import { marksOf } from '../isolation/agents-inside.ts'
 import { dropLeasesOf } from '../isolation/lease.ts'
-import { liveness } from '../process/identity.ts'
 import { deleteTreeSync } from '../process/files/delete-tree.ts'
-import { agentMark, type RunMark } from '../process/run-mark.ts'
-import { processesOfRuns } from '../process/run-processes.ts'
-import { FLEET_PLATFORM, type FleetContext } from './context.ts'
+import type { FleetContext } from './context.ts'
 import { agentDirectory, rootFile } from './sessions/paths.ts'
 import { endProcesses } from './sessions/prepare.ts'
 
@@ -26,7 +24,7 @@ export const endSession = async (
   const { isolation, sessions } = context
   const { home, store, failpoint } = isolation
   if (agent.host !== isolation.host) return false
-  const marks = await marksOf(context, agent)
+  const marks = await marksOf(isolation, agent)
   if (!(await endProcesses(isolation, { root: agent.session?.root, marks, graceMs }))) return false
   await failpoint('session.ended')
   if (await isLatestLife(context, agent)) {
@@ -49,29 +47,13 @@ export const endInterruptedStart = async (context: Context, agent: FleetAgent): 
   throw new AppError('busy', `${agent.name} was stopped while it was starting`)
 }
 
-/** If the agent was restarted, or its name is in use again, the session of that name belongs to the new one. */
-const isLatestLife = async ({ isolation: { store } }: Context, { host, name, spawn }: FleetAgent): Promise<boolean> => {
+/** If the agent was restarted, or its name is in use again, the session and files of that name belong to the new one. */
+export const isLatestLife = async (
+  { isolation: { store } }: Pick<FleetContext, 'isolation'>,
+  { host, name, spawn }: FleetAgent,
+): Promise<boolean> => {
   const latest = await store.fleetAgents.byName(host, name)
   return latest === undefined || latest.spawn === spawn
-}
-
-/** No process of the agent's current spawn is running. Unknown counts as running, as does an agent of another host. */
-export const isProvablyDead = async (context: Pick<FleetContext, 'isolation'>, agent: FleetAgent): Promise<boolean> => {
-  if (agent.host !== context.isolation.host) return false
-  if (agent.session !== undefined && liveness(agent.session.root) !== 'dead') return false
-  const { rows, complete } = await processesOfRuns(await marksOf(context, agent))
-  return complete && rows.length === 0
-}
-
-/** The marks on the processes of its session, and on its runs if it works turn by turn. */
-const marksOf = async (
-  { isolation: { home, store, host } }: Pick<FleetContext, 'isolation'>,
-  { id, spawn }: FleetAgent,
-): Promise<readonly RunMark[]> => {
-  const runs = (await store.runWatches.ofHost(host)).filter(
-    ({ platform, conversationId }) => platform === FLEET_PLATFORM && conversationId === id,
-  )
-  return [agentMark(home, spawn), ...runs.map(({ data }) => data.mark)]
 }
 
 /** Deletes the files of an agent that is gone, which frees its name. Keeps its log. */

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import type { CodebaseId } from '../domain/names.ts'
 import { nameCandidates } from '../domain/fleet/names.ts'
 import type { PoolSettings } from '../domain/fleet/pool.ts'
 import { toWork } from '../domain/work.ts'
@@ -20,20 +19,20 @@ export const isFreeName = async (
 }
 
 /**
- * Names from the pool's theme that no live record, directory (worktree or files) or session uses. Throws if the
- * sessions can't be listed.
+ * Names from the pool's theme that no live record, directory (a worktree in any codebase, or files) or session uses.
+ * Throws if the sessions can't be listed.
  */
 export const freeNames = async function* (
   { isolation: { store, home, host }, sessions }: Pick<FleetContext, 'isolation' | 'sessions'>,
   pool: Pick<PoolSettings, 'names'>,
-  codebaseId: CodebaseId,
 ): AsyncGenerator<string> {
   const used = new Set((await store.fleetAgents.live({ host })).map(({ name }) => name))
   // Includes sessions whose program has ended but that aren't cleared yet.
   for (const kind of sessions.all()) for (const { name } of await kind.list()) used.add(name)
+  for (const { id } of await store.codebases.list(host)) {
+    for (const { work } of await store.environments.live(id)) if (work.type === 'agent') used.add(work.id)
+  }
   for (const name of nameCandidates(pool.names)) {
-    if (used.has(name) || existsSync(agentDirectory(home, name))) continue
-    const environment = await store.environments.liveByWork(codebaseId, toWork('agent', name))
-    if (environment === undefined) yield name
+    if (!used.has(name) && !existsSync(agentDirectory(home, name))) yield name
   }
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { AppError } from '../domain/errors.ts'
+import { AppError, isAppError } from '../domain/errors.ts'
 import { agentNameProblem, type FleetAgent, type FleetSession, mayHaveSession } from '../domain/fleet/agent.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 import { shellWord } from '../domain/text/shell-word.ts'
@@ -51,9 +51,16 @@ export const nudgeAgent = async (context: FleetContext, name: string, given: str
   if (text === '' || text.length > MOST_NUDGE_CHARACTERS) {
     throw new AppError('usage', `a message needs 1 to ${MOST_NUDGE_CHARACTERS} characters`)
   }
-  await sessions
-    .of(session.kind)
-    .send(session, Buffer.byteLength(text) > MOST_BYTES ? byFile(context, name, text) : text)
+  const sent = Buffer.byteLength(text) > MOST_BYTES ? byFile(context, name, text) : text
+  try {
+    await sessions.of(session.kind).send(session, sent)
+  } catch (error) {
+    if (!isAppError(error, 'program-failed') || error.remedy !== undefined) throw error
+    throw new AppError('program-failed', `${name} can't be reached: ${error.message}`, {
+      cause: error,
+      remedy: remedy`start its session again: ${coppice(`fleet down ${shellWord(name)}`)}, then ${coppice(`fleet up ${shellWord(name)}`)}`,
+    })
+  }
   return agent
 }
 

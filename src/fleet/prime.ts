@@ -58,7 +58,7 @@ export const primeAgent = async (context: FleetContext, caller: AgentCaller): Pr
     environment,
     item,
     after: after.filter((one) => one !== undefined),
-    commits: there === undefined ? [] : await branchCommits(isolation, codebase, there, { limit: MOST_COMMITS }),
+    commits: (there && (await branchCommits(isolation, codebase, there, { limit: MOST_COMMITS }))) ?? [],
     uncommitted: there && (await uncommittedIn(context, codebase, there)),
     attempts: item === undefined ? [] : await attemptsAt(store, item),
     formula: await formulaName(context, codebase, pool?.done ?? 'auto'),

@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
 import type { FleetAgent, FleetSession } from '../domain/fleet/agent.ts'
-import { defaultPriority, toPriority } from '../domain/fleet/item.ts'
+import { defaultPriority, isSettled, type Item, toPriority } from '../domain/fleet/item.ts'
 import { toWork } from '../domain/work.ts'
 import { addCodebase } from '../isolation/codebases/codebases.ts'
 import { findLost, type LostEnvironment } from '../isolation/lost/find-lost.ts'
@@ -10,9 +10,11 @@ import { acquireLease } from '../isolation/lease.ts'
 import { providerOf } from '../isolation/provider-of.ts'
 import { agentMark } from '../process/run-mark.ts'
 import { processesOfRuns } from '../process/run-processes.ts'
-import { type AgentFile, readAgentFile } from './agent-file.ts'
+import type { Store } from '../store/store.ts'
+import { type AgentFile, noteItem, readAgentFile } from './agent-file.ts'
 import type { FleetContext } from './context.ts'
-import type { SessionKindRules, ListedSession } from './sessions/session.ts'
+import { itemNumbered } from './items/add.ts'
+import type { ListedSession, SessionKindRules } from './sessions/session.ts'
 
 export type Rebuilt = {
   readonly agents: readonly string[]
@@ -43,9 +45,14 @@ export const rebuildFleet = async (context: FleetContext, { by }: { readonly by:
       if (!wasMadeFor(one, name)) throw new AppError('not-adoptable', `it wasn't made for an agent called ${name}`)
       const session = await sessionOf(context, running, file)
       const codebase = await codebaseOf(context, one)
-      const environment = await recallEnvironment(context, codebase, one, { name, by })
-      if (await recoverItem(context, codebase, environment, file)) items.push(file.item?.id ?? 0)
-      if (await recoverAgent(context, codebase, environment, file, session)) agents.push(name)
+      const { environment, item, agent } = await recalled(context, codebase, one, { file, session, by })
+      if (item !== undefined) items.push(item.id)
+      // Its number may have been given to another one since.
+      if (item !== undefined && item.id !== file.item?.id) noteItem(one.tree, item)
+      if (agent !== undefined) {
+        agents.push(name)
+        await leaseAgain(context, codebase, environment, agent)
+      }
       isolation.log.warn('an agent was rebuilt from its worktree', { agent: name, path: environment.path })
     } catch (error) {
       problems.push({ agent: name, why: `couldn't rebuild it from ${one.tree.path}: ${toAppError(error).message}` })
@@ -88,55 +95,100 @@ const codebaseOf = async ({ isolation }: FleetContext, lost: LostEnvironment): P
   return (await addCodebase(isolation, lost.repoPath, '/', { called: lost.codebase })).codebase
 }
 
-const recallEnvironment = async (
-  { isolation }: FleetContext,
+type Rebuild = { readonly file: AgentFile; readonly session: FleetSession | undefined; readonly by: string }
+
+type Recorded = { readonly item: Item | undefined; readonly agent: FleetAgent | undefined }
+
+/** Worktree, item and agent in one transaction: one without the others would never be looked at again. */
+const recalled = async (
+  context: FleetContext,
   codebase: Codebase,
   lost: LostEnvironment,
-  { name, by }: { readonly name: string; readonly by: string },
-): Promise<IsolatedEnvironment> =>
-  (await providerOf(isolation, lost)).recall(isolation, codebase, lost, { work: toWork('agent', name), createdBy: by })
-
-const recoverItem = async (
-  { isolation: { store } }: FleetContext,
-  codebase: Codebase,
-  environment: IsolatedEnvironment,
-  { item }: AgentFile,
-): Promise<boolean> => {
-  if (item === undefined) return false
-  const { priority, pullRequest, source, ...fields } = item
-  const recovered = await store.items.recover({
-    ...fields,
-    codebaseId: codebase.id,
-    priority: toPriority(priority) ?? defaultPriority,
-    source,
-    environmentId: environment.id,
-    pullRequest,
+  { file, session, by }: Rebuild,
+): Promise<Recorded & { readonly environment: IsolatedEnvironment }> => {
+  const { isolation } = context
+  let recorded: Recorded = { item: undefined, agent: undefined }
+  const environment = await (
+    await providerOf(isolation, lost)
+  ).recall(isolation, codebase, lost, {
+    work: toWork('agent', file.agent.name),
+    createdBy: by,
+    record: async (store, made) => {
+      const known = await knownAgent(isolation, store, file)
+      const item = await recoverItem(store, made, file, known)
+      recorded = { item, agent: await recoverAgent(isolation, store, made, { file, session, item, known }) }
+    },
   })
-  if (!recovered) throw new AppError('busy', `item ${item.id} exists already`)
-  return true
+  return { ...recorded, environment }
 }
 
-/** Skips an agent whose item waits for a merge: that agent was gone already. */
+/** A crew member has a file in each worktree. */
+const knownAgent = async (
+  { host }: Pick<FleetContext['isolation'], 'host'>,
+  store: Store,
+  { agent: { id, name } }: AgentFile,
+): Promise<FleetAgent | undefined> => {
+  const found = await store.fleetAgents.byName(host, name)
+  return found?.id === id ? found : undefined
+}
+
+const recoverItem = async (
+  store: Store,
+  { id: environmentId, codebaseId }: IsolatedEnvironment,
+  { item }: AgentFile,
+  known: FleetAgent | undefined,
+): Promise<Item | undefined> => {
+  if (item === undefined) return undefined
+  // Of two items that a crew member claims to have, it gets one.
+  const state = isHeld(item) && known?.itemId !== undefined ? 'open' : item.state
+  const fields = {
+    ...item,
+    codebaseId,
+    state,
+    priority: toPriority(item.priority) ?? defaultPriority,
+    source: item.source,
+    environmentId: isSettled(state) || state === 'open' ? undefined : environmentId,
+    pullRequest: item.pullRequest,
+  }
+  const recovered = await store.items.recover(fields)
+  // Somebody has added others before `fleet up`.
+  const id = recovered ? item.id : await store.items.takeIds(1)
+  if (!recovered) await store.items.recover({ ...fields, id })
+  return itemNumbered(store, id)
+}
+
+const isHeld = ({ state }: Pick<Item, 'state'>): boolean => state === 'hooked' || state === 'parked'
+
+/** One whose item waits for a merge, or is settled, was gone already. */
 const recoverAgent = async (
-  { isolation }: FleetContext,
-  codebase: Codebase,
-  environment: IsolatedEnvironment,
-  { agent, item }: AgentFile,
-  session: FleetSession | undefined,
-): Promise<boolean> => {
-  const { store, host, self, clock } = isolation
-  if (item !== undefined && item.state !== 'hooked' && item.state !== 'parked') return false
-  // A crew member has a file in each of its worktrees; one is enough.
-  if ((await store.fleetAgents.byName(host, agent.name))?.id === agent.id) return false
+  { host, self, clock }: FleetContext['isolation'],
+  store: Store,
+  { id: environmentId, codebaseId }: IsolatedEnvironment,
+  {
+    file: { agent },
+    session,
+    item,
+    known,
+  }: Pick<Rebuild, 'file' | 'session'> & {
+    readonly item: Item | undefined
+    readonly known: FleetAgent | undefined
+  },
+): Promise<FleetAgent | undefined> => {
+  const isItsItem = item !== undefined && isHeld(item)
+  if (known !== undefined) {
+    if (isItsItem) await store.fleetAgents.update(known.id, { itemId: item.id, environmentId, codebaseId })
+    return undefined
+  }
+  if (item !== undefined && !isItsItem && agent.kind === 'worker') return undefined
   const now = clock()
   const row: FleetAgent = {
     ...agent,
     host,
     pool: agent.pool,
-    codebaseId: codebase.id,
+    codebaseId,
     state: session === undefined ? 'stopped' : 'working',
-    itemId: item?.id,
-    environmentId: environment.id,
+    itemId: isItsItem ? item.id : undefined,
+    environmentId,
     session,
     lastSignAt: now,
     workedAt: now,
@@ -146,9 +198,15 @@ const recoverAgent = async (
   }
   const inserted = await store.fleetAgents.insert(row)
   if (inserted !== 'inserted') throw new AppError('busy', `an agent ${agent.name} exists already`)
-  if (session !== undefined) {
-    const purpose = `the fleet's agent ${agent.name}`
-    await acquireLease(isolation, codebase, environment, { purpose, holder: session.root })
-  }
-  return true
+  return row
+}
+
+const leaseAgain = async (
+  { isolation }: FleetContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  { name, session }: FleetAgent,
+): Promise<void> => {
+  if (session === undefined) return
+  await acquireLease(isolation, codebase, environment, { purpose: `the fleet's agent ${name}`, holder: session.root })
 }

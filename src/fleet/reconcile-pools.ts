@@ -135,7 +135,7 @@ const pull = async (
 ): Promise<void> => {
   const { store } = context.isolation
   const codebaseIds = codebases.map(({ id }) => id)
-  for (const item of await store.items.ready({ codebaseIds, limit: pool.max })) {
+  for (const item of await store.items.ready({ codebaseIds, limit: pool.max + MOST_FAILING })) {
     try {
       const slung = await sling(context, { item: item.id, pool: pool.name, by: BY })
       if (slung.outcome === 'started') report.started.push(slung.agent.name)
@@ -147,6 +147,9 @@ const pull = async (
     }
   }
 }
+
+/** So many items that can't be started keep nobody waiting. */
+const MOST_FAILING = 100
 
 const codebasesOf = async (
   { isolation: { store, host } }: FleetContext,

@@ -1,11 +1,12 @@
 import { type FleetAgent, isBeingStopped, mayHaveSession } from '../domain/fleet/agent.ts'
+import { isProvablyDead } from '../isolation/agents-inside.ts'
 import { toAppError } from '../domain/errors.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import { unlessMissing } from '../domain/missing.ts'
 import { liveness } from '../process/identity.ts'
 import { lstatIfThere } from '../process/files/lstat-if-there.ts'
 import type { FleetContext } from './context.ts'
-import { deleteAgentFiles, isProvablyDead } from './end-session.ts'
+import { deleteAgentFiles } from './end-session.ts'
 import { removeTrees, treesOf, undoMember } from './crew.ts'
 import { finishFormulas } from './formulas/abandoned.ts'
 import { removeAgent } from './remove-agent.ts'
@@ -61,7 +62,8 @@ const settle = async (
   if (agent.state === 'spawning') return recoverStart(context, agent)
   if (isBeingStopped(agent) && liveness(agent.holder) === 'dead') {
     // If it still runs, it works or waits again; whoever wants it stopped asks again.
-    if (!(await isProvablyDead(context, agent))) return store.fleetAgents.move(agent.id, 'draining', 'working')
+    if (!(await isProvablyDead(context.isolation, agent)))
+      return store.fleetAgents.move(agent.id, 'draining', 'working')
     if (isRetiring(agent) && !isDown) await finishRetiring(context, agent)
     else await stopAgent(context, agent, { graceMs: 0 })
     return true
@@ -69,7 +71,7 @@ const settle = async (
   if (!mayHaveSession(agent.state))
     return (await hasLostWorktree(context, agent)) ? removeOrphaned(context, agent) : false
   // `fleet down` was interrupted right after it ended this session.
-  if (!isDown || !(await isProvablyDead(context, agent))) return false
+  if (!isDown || !(await isProvablyDead(context.isolation, agent))) return false
   return (await stopAgent(context, agent, { graceMs: 0 })).outcome !== 'running'
 }
 
@@ -87,7 +89,7 @@ const settleStart = async (context: FleetContext, agent: FleetAgent): Promise<vo
   if (agent.workedAt === undefined) {
     return agent.kind === 'crew' ? undoMember(context, agent.id) : undoSling(context, agent.id)
   }
-  const runs = agent.session !== undefined && !(await isProvablyDead(context, agent))
+  const runs = agent.session !== undefined && !(await isProvablyDead(context.isolation, agent))
   // It was running when it got its item, which may now be sent twice.
   if (runs && agent.itemId !== undefined) return void (await sendItem(context, agent))
   await cancelStart(context, agent.id, 'stopped')

@@ -4,6 +4,7 @@ import { AppError } from '../domain/errors.ts'
 import type { Item } from '../domain/fleet/item.ts'
 import type { FleetContext } from './context.ts'
 import { endInterruptedStart, endSession } from './end-session.ts'
+import { takeOverFormula } from './formulas/run-formula.ts'
 import { assertDatabaseInConfig } from './sessions/database.ts'
 import { whyNotUp } from './sling/hook.ts'
 import { startSession } from './start-session.ts'
@@ -14,6 +15,8 @@ export type RestartRequest = {
   readonly conversation?: string | undefined
   /** Counts towards the number of restarts. */
   readonly afterCrash?: boolean
+  /** A person wants work on a parked item to continue. Without it, the item stays parked. */
+  readonly unpark?: boolean
 }
 
 export type RestartedAgent = {
@@ -28,13 +31,14 @@ export type RestartedAgent = {
  */
 export const restartAgent = async (
   context: FleetContext,
-  agent: FleetAgent,
-  item: Item | undefined,
-  { by, conversation, afterCrash = false }: RestartRequest,
+  found: FleetAgent,
+  its: Item | undefined,
+  { by, conversation, afterCrash = false, unpark = false }: RestartRequest,
 ): Promise<RestartedAgent> => {
   const { isolation } = context
   const { store, clock, ids, self, settings, failpoint } = isolation
   assertDatabaseInConfig(isolation)
+  const { agent, item } = await afterFinishing(context, found, its)
   const from = agent.state
   if (from !== 'stopped' && from !== 'crashed') {
     throw new AppError('busy', `${agent.name} is ${agent.state}`)
@@ -75,7 +79,7 @@ export const restartAgent = async (
       const began = { session, lastSignAt: now, workedAt: agent.workedAt ?? now }
       if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'working', began))) return false
       if (item !== undefined)
-        await recordRestart(context, inside, { item, agent: agent.name, by, conversation, afterCrash })
+        await recordRestart(context, inside, { item, agent: agent.name, by, conversation, afterCrash, unpark })
       return true
     })
     if (!isStarted) await endInterruptedStart(context, { ...spawning, session })
@@ -87,7 +91,26 @@ export const restartAgent = async (
   }
 }
 
-/** Notes the restart in the item's history; a parked item is hooked again. */
+/**
+ * Finishes what `coppice done` in the last session has begun, before a new session starts: finished later, it would end
+ * the new one.
+ */
+const afterFinishing = async (
+  context: FleetContext,
+  agent: FleetAgent,
+  item: Item | undefined,
+): Promise<{ readonly agent: FleetAgent; readonly item: Item | undefined }> => {
+  const { store } = context.isolation
+  const begun = await store.formulaRuns.runningOf(agent.id)
+  if (begun === undefined) return { agent, item }
+  const { outcome } = await takeOverFormula(context, begun)
+  const now = await store.fleetAgents.get(agent.id)
+  if (outcome === 'busy') throw new AppError('busy', `\`coppice done\` of ${agent.name} is still running`)
+  if (now === undefined || now.state === 'gone') throw new AppError('busy', `${agent.name} has just finished`)
+  return { agent: now, item: now.itemId === undefined ? undefined : await store.items.get(now.itemId) }
+}
+
+/** Notes the restart in the item's history. With `unpark`, a parked item is hooked again. */
 const recordRestart = async (
   context: FleetContext,
   store: FleetContext['isolation']['store'],
@@ -97,11 +120,13 @@ const recordRestart = async (
     by,
     conversation,
     afterCrash,
+    unpark,
   }: Required<RestartRequest> & { readonly item: Item; readonly agent: string },
 ): Promise<void> => {
   const at = context.isolation.clock()
   const current = (await store.items.get(item.id)) ?? item
   const change = { kind: 'restarted', agent, why: afterCrash ? 'crashed' : 'stopped' } as const
+  if (current.state === 'parked' && !unpark) return
   if (current.state === 'parked') await store.items.move(item.id, { from: 'parked', to: 'hooked', change, by, at })
   else await store.items.note(item.id, change, { by, at })
   await context.notify(store, { kind: 'restarted', item: { ...current, state: 'hooked' }, agent }, conversation)

@@ -38,13 +38,16 @@ export const stopAgent = async (
 
 /** Records that the agent is being stopped, so that after a crash its dead session doesn't look like the agent's death. */
 const endRecorded = async (context: FleetContext, agent: FleetAgent, graceMs: number): Promise<boolean> => {
-  const { fleetAgents } = context.isolation.store
-  const { id, state, drainingSince } = agent
-  const intent = { holder: context.isolation.self, drainingSince: undefined }
-  const isRecorded =
-    state === 'draining'
-      ? await fleetAgents.update(id, intent).then(() => true)
-      : (state === 'working' || state === 'stuck') && (await fleetAgents.move(id, state, 'draining', intent))
+  const { store, self } = context.isolation
+  const { fleetAgents } = store
+  const { id, state, spawn, drainingSince } = agent
+  const intent = { holder: self, drainingSince: undefined }
+  const isRecorded = await store.transaction(async (inside) => {
+    // If it was restarted, this isn't the session that is to end.
+    if ((await inside.fleetAgents.get(id))?.spawn !== spawn) return false
+    if (state === 'draining') return inside.fleetAgents.update(id, intent).then(() => true)
+    return (state === 'working' || state === 'stuck') && inside.fleetAgents.move(id, state, 'draining', intent)
+  })
   let isEnded = false
   try {
     isEnded = await endSession(context, agent, { graceMs })

@@ -6,15 +6,18 @@ import { GRACE_MS } from './end-session.ts'
 const YOUNG_MS = 60_000
 
 /**
- * Ends the sessions that belong to no agent of this host, and returns their names. Skips those that are young or whose
- * first process can't be identified.
+ * Ends the sessions that belong to no agent of this host, and returns their names. Skips `except`, and those that are
+ * young or whose first process can't be identified.
  */
-export const endStraySessions = async ({ isolation, sessions }: FleetContext): Promise<readonly string[]> => {
+export const endStraySessions = async (
+  { isolation, sessions }: FleetContext,
+  { except = [] }: { readonly except?: readonly string[] } = {},
+): Promise<readonly string[]> => {
   const { store, host, clock } = isolation
   const ended: string[] = []
   for (const kind of sessions.all()) {
     for (const { name, root, dead, startedAt } of await kind.list()) {
-      if ((await store.fleetAgents.byName(host, name)) !== undefined) continue
+      if (except.includes(name) || (await store.fleetAgents.byName(host, name)) !== undefined) continue
       if (!dead) {
         if (root === undefined || startedAt === undefined || clock() - startedAt < YOUNG_MS) continue
         // Checked again right before: an agent of this name may have been recorded meanwhile.

@@ -3,11 +3,11 @@
  * its own worktree. `rebuild.ts` recovers agents and items that the database no longer has.
  */
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
+import { isProvablyDead } from '../isolation/agents-inside.ts'
 import type { Item } from '../domain/fleet/item.ts'
 import { toAppError } from '../domain/errors.ts'
 import { mapConcurrent } from '../isolation/map-concurrent.ts'
 import type { FleetContext } from './context.ts'
-import { isProvablyDead } from './end-session.ts'
 import { recoverFleet } from './recover.ts'
 import { type Rebuilt, rebuildFleet } from './rebuild.ts'
 import { removeAgent } from './remove-agent.ts'
@@ -46,7 +46,8 @@ export const fleetUp = async (context: FleetContext, { by, only = [] }: UpReques
   await store.fleetControl.set(host, { state: 'up', why: '', since: clock() })
   const { left } = await recoverFleet(context)
   const rebuilt = await rebuildFleet(context, { by })
-  const ended = await endStraySessions(context)
+  // What couldn't be rebuilt now may be at work all the same, and is tried again.
+  const ended = await endStraySessions(context, { except: rebuilt.problems.map(({ agent }) => agent) })
   const agents = (await store.fleetAgents.live({ host })).filter(({ name }) => only.length === 0 || only.includes(name))
   const outcomes = await mapConcurrent(AT_ONCE, agents, async (agent): Promise<Outcome> => {
     try {
@@ -81,7 +82,8 @@ const bringUp = async (context: FleetContext, listed: FleetAgent, by: string): P
   const found = await stopEnded(context, (await store.fleetAgents.get(listed.id)) ?? listed)
   if (found.state === 'gone') return { is: 'released', agent: found }
   if (found.state === 'spawning') return { is: 'running', agent: found }
-  if (mayHaveSession(found.state) && !(await isProvablyDead(context, found))) return { is: 'running', agent: found }
+  if (mayHaveSession(found.state) && !(await isProvablyDead(context.isolation, found)))
+    return { is: 'running', agent: found }
   const agent = await markStopped(context, found)
   if (agent === undefined) return { is: 'running', agent: found }
   const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeSandbox, type Sandbox, type TestRepo } from '../../test/helpers/repo.ts'
@@ -25,6 +25,23 @@ test('a value is set for one worktree, and for no other', async () => {
   // Once more, and for another one.
   await setWorktreeConfig(box.git(), two, [['user.name', 'go']])
   expect([one, two].map(({ path }) => box.raw(path, 'config', 'user.name'))).toEqual(['rust', 'go'])
+})
+
+test('nothing is written through a link that somebody has put in the place of the file', async () => {
+  const repo = box.repo()
+  const tree = repo.worktree('one', '-b', 'one')
+  const config = join(repo.commonDir, 'config')
+  symlinkSync(config, join(tree.gitDir, 'config.worktree'))
+  await expect(setWorktreeConfig(box.git(), tree, name)).rejects.toThrow('is a symbolic link')
+  expect(readFileSync(config, 'utf8')).not.toContain('rust')
+  // But people may keep their own configuration elsewhere.
+  rmSync(join(tree.gitDir, 'config.worktree'))
+  repo.git('config', '--unset', 'extensions.worktreeConfig')
+  renameSync(config, box.path('kept'))
+  symlinkSync(box.path('kept'), config)
+  await setWorktreeConfig(box.git(), tree, name)
+  expect(box.raw(tree.path, 'config', 'user.name')).toBe('rust')
+  expect(box.raw(repo.path, 'config', 'user.name')).toBe('Ada')
 })
 
 test('a bare repository stays bare, and its worktrees stay worktrees, also if only half of it was done', async () => {

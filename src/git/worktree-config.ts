@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { lastValue } from './config-entries.ts'
@@ -24,7 +25,8 @@ const enableWorktreeConfig = async (git: Git, tree: Tree): Promise<void> => {
   if (tree.gitDir === tree.commonDir) return
   const entries = (await git.config({ commonDir: tree.commonDir })).filter(({ scope }) => scope === 'local')
   if (lastValue(entries, 'extensions.worktreeconfig') === 'true') return
-  const shared = join(tree.commonDir, 'config')
+  // A person may keep it elsewhere.
+  const shared = realpathSync(join(tree.commonDir, 'config'))
   // `core.bare=false` is true of every worktree.
   const isBare = lastValue(entries, 'core.bare') === 'true'
   const fixed = [

@@ -12,7 +12,7 @@ import type { Repo, Tree } from '../domain/tree.ts'
 import type { UncommittedWork } from '../domain/removal/uncommitted.ts'
 import type { Doubt, Trust } from '../domain/trust.ts'
 import type { Work } from '../domain/work.ts'
-import type { JournalEntry } from '../store/store.ts'
+import type { JournalEntry, Store } from '../store/store.ts'
 import type { Base } from './codebases/base-branch.ts'
 import type { RemovableQuestion, RemoveOptions, RemoveOutcome } from './remove-outcome.ts'
 import type { ResolveRequest } from './resolve/resolution.ts'
@@ -320,7 +320,12 @@ export type Identified = {
 
 export type Author = { readonly name: string; readonly email: string }
 
-export type RecallRequest = { readonly work: Work; readonly createdBy: string }
+export type RecallRequest = {
+  readonly work: Work
+  readonly createdBy: string
+  /** In the transaction that gives it a row: what must be recorded with it, or not at all. */
+  readonly record?: (store: Store, environment: IsolatedEnvironment) => Promise<void>
+}
 
 export type AdoptRequest = {
   readonly work?: Work

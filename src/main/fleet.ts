@@ -16,7 +16,7 @@ export const createFleet = (
   { context: isolation, environments, platforms }: Omit<Workplace, 'fleet'>,
   { program }: { readonly program: string },
 ): FleetContext => {
-  const { settings, git, clock, ids, self, home, log, secrets, ownEnvironment = {} } = isolation
+  const { settings, git, clock, ids, self, home, log, lock, secrets, ownEnvironment = {} } = isolation
   const contextDirectory = join(home, 'context')
   const installation = [process.execPath, installed(program)] as const
   return {
@@ -25,7 +25,7 @@ export const createFleet = (
     agents: createAgents({ settings, git, clock, ids, self, contextDirectory, ownEnvironment }),
     redact: secrets.redact,
     cgroup: writableCgroup(),
-    sessions: createSessions({ home, clock, log, env: ownEnvironment }, settings.fleetSession),
+    sessions: createSessions({ home, clock, log, lock, env: ownEnvironment }, settings.fleetSession),
     installation,
     executing: new Set(),
     wakeServer: () => askServerToLook(home),

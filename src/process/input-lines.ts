@@ -2,8 +2,13 @@ import type { Readable } from 'node:stream'
 
 /** Messages that are typed or sent, in order. Lines that arrive together are one message. */
 export type InputLines = {
-  /** Waits for the next message. Undefined at the end of the input, or once `unwanted` aborts. */
-  next(unwanted?: AbortSignal): Promise<string | undefined>
+  /**
+   * Waits for the next message. Undefined at the end of the input, or once `unwanted` aborts. `after`: how many queued
+   * messages to skip; they stay queued.
+   */
+  next(unwanted?: AbortSignal, after?: number): Promise<string | undefined>
+  /** How many messages have arrived and weren't taken. */
+  queued(): number
   /** Stops reading, so that the process can end. */
   close(): void
 }
@@ -44,9 +49,13 @@ export const readInput = (input: Readable): InputLines => {
   input.once('end', end)
   input.once('error', end)
   return {
-    next: async (unwanted) => {
+    queued: () => {
+      takeLines()
+      return messages.length
+    },
+    next: async (unwanted, after = 0) => {
       const isOver = (): boolean => ended || unwanted?.aborted === true
-      while (messages.length === 0 && !isOver()) {
+      while (messages.length <= after && !isOver()) {
         const { promise, resolve } = Promise.withResolvers<void>()
         waiting = resolve
         const stop = (): void => resolve()
@@ -54,7 +63,7 @@ export const readInput = (input: Readable): InputLines => {
         await promise
         unwanted?.removeEventListener('abort', stop)
       }
-      return unwanted?.aborted === true ? undefined : messages.shift()
+      return unwanted?.aborted === true ? undefined : messages.splice(after, 1)[0]
     },
     close: () => {
       clearTimeout(timer)

@@ -2,13 +2,16 @@
  * The only module that starts tmux. In: our own socket, names and texts. Out: sessions, their screens, and how their
  * programs ended. Never uses the user's tmux server.
  */
-import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { argumentsOf } from './arguments.ts'
+import { lstatIfThere } from './files/lstat-if-there.ts'
 import { makeDirectorySync } from './files/make-directory.ts'
+import { notAFile } from './files/read-untrusted.ts'
+import { liveness } from './identity.ts'
 import { askToReopenSocket } from './kill.ts'
 import { runProgram } from './spawn.ts'
 import { unmarked } from './spawn-unmarked.ts'
@@ -96,6 +99,7 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
   const variables = serverEnvironment(env)
   let pastes = 0
   const call = async (args: readonly string[], { stdin, program = plain }: CallOptions = {}): Promise<Called> => {
+    assertOwn(socket)
     const { exitCode, stdout, stderr, timedOut } = await runProgram({
       ...program('tmux', ['-S', socket, '-f', settingsFile, '-u', ...args]),
       cwd: '/',
@@ -111,18 +115,30 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
   const run = async (args: readonly string[], options?: CallOptions): Promise<string> => {
     const called = await call(args, options)
     if (called.exitCode === 0) return called.stdout
-    throw new AppError(
-      'program-failed',
-      `tmux: ${args[0]} failed: ${called.stderr.trim() || `exit code ${called.exitCode}`}`,
-    )
+    throw failed(args, called)
   }
   const panes = async (): Promise<readonly TmuxPane[]> => {
     const ask = (): Promise<Called> => call(['list-panes', '-a', '-F', PANE_FORMAT])
     let called = await ask()
-    if (called.exitCode !== 0 && isWithoutServer(called.stderr) && (await reopenSocket(socket))) called = await ask()
+    if (called.exitCode !== 0 && isWithoutServer(called.stderr)) {
+      const server = await ownServer(socket)
+      if (server === undefined) return []
+      await reopenSocket(socket, server)
+      called = await ask()
+      if (isWithoutServer(called.stderr) && liveness(server) === 'dead') return []
+    }
     if (called.exitCode === 0) return called.stdout.split('\n').flatMap(parsePane)
-    if (isWithoutServer(called.stderr)) return []
     throw new AppError('program-failed', `tmux: the sessions can't be listed: ${called.stderr.trim()}`)
+  }
+  /** Right after the last session's end, 3 of 100 calls reach the server while it exits. The next try starts a new one. */
+  const createIn = async (words: readonly string[]): Promise<string> => {
+    for (let left = TRIES; ; left -= 1) {
+      // Unmarked: this may start the server, which must not belong to the session of an agent that runs this command.
+      const called = await call(words, { program: unmarked })
+      if (called.exitCode === 0) return called.stdout
+      if (left === 1 || !isWithoutServer(called.stderr)) throw failed(words, called)
+      await delay(50)
+    }
   }
   const paste = async ({ id }: TmuxPane, text: string, options: readonly string[]): Promise<void> => {
     // A buffer of its own, because other processes may be pasting into other sessions.
@@ -133,14 +149,12 @@ export const createTmux = ({ socket, settingsFile, env, clock }: TmuxOptions): T
   return {
     start: async ({ name, directory, command, log, escapeOnInterrupt = false, columns = 200, rows = 50 }) => {
       // One call, so that the log also gets the first output.
-      const create = ['new-session', '-d', '-P', '-F', '#{pane_pid}', '-s', name, '-c', word(directory)]
+      const create = ['new-session', '-d', '-P', '-F', '#{pane_pid}', '-s', name, '-c', word(literal(directory))]
       const size = ['-x', String(columns), '-y', String(rows)]
       const pipe = ['pipe-pane', '-o', '-t', firstPaneOf(name), shellLine(log)]
       const escapes = escapeOnInterrupt ? [';', 'set-option', '-p', '-t', firstPaneOf(name), ESCAPES, '1'] : []
-      // Unmarked: this may start the server, which must not belong to the session of an agent that runs this command.
-      const stdout = await run([...create, ...size, '--', ...command.map(word), ';', ...pipe, ...escapes], {
-        program: unmarked,
-      })
+      const words = [...create, ...size, '--', ...command.map(word), ';', ...pipe, ...escapes]
+      const stdout = await createIn(words)
       const pid = Number(stdout.trim().split('\n')[0])
       if (Number.isSafeInteger(pid) && pid > 0) return { pid }
       throw new AppError('program-failed', `tmux: unknown process of the new session: ${stdout.slice(0, 200)}`)
@@ -174,6 +188,10 @@ const plain: typeof unmarked = (command, args) => ({ command, args })
 
 type Called = { readonly exitCode: number | null; readonly stdout: string; readonly stderr: string }
 
+const failed = ([verb]: readonly string[], { stderr, exitCode }: Called): AppError =>
+  new AppError('program-failed', `tmux: ${verb} failed: ${stderr.trim() || `exit code ${exitCode}`}`)
+
+const TRIES = 5
 const TIMEOUT_MS = 10_000
 const OUTPUT_BYTES = 4_000_000
 
@@ -192,6 +210,10 @@ const firstOf = (panes: readonly TmuxPane[]): readonly TmuxPane[] =>
 
 /** A semicolon at the end of an argument would start tmux's next command. */
 const word = (text: string): string => (text.endsWith(';') ? `${text.slice(0, -1)}\\;` : text)
+
+/** tmux expands `#H`, `#{…}` and even `#(command)` in a directory. `#[`, however many # it has, stays as it is. */
+const literal = (text: string): string =>
+  text.replaceAll(/(#+)(\[?)/g, (whole, run: string, bracket) => (bracket === '' ? run + run : whole))
 
 /** There is no server, or it is ending with its last session ("no current session"). */
 const isWithoutServer = (stderr: string): boolean =>
@@ -219,22 +241,39 @@ const serverEnvironment = (env: TmuxOptions['env']): Record<string, string> =>
     ].filter((entry): entry is [string, string] => entry[1] !== undefined),
   )
 
+/** Through a link, we would control another tmux server. */
+const assertOwn = (socket: string): void => {
+  const found = lstatIfThere(socket)
+  if (found?.isSymbolicLink() === true) throw notAFile(socket, found)
+}
+
 /**
- * If the socket's file was deleted, our server is still running but unreachable. Asks it to create the file again; true
- * if it has. The server is recognised by its command line, that of the call that started it, which names the socket.
+ * Our server, even if unreachable. Recognised by its command line, that of the call that started it, which names the
+ * socket.
  */
-const reopenSocket = async (socket: string): Promise<boolean> => {
-  if (existsSync(socket)) return false
+const ownServer = async (socket: string): Promise<ProcessIdentity | undefined> => {
   for (const { identity, command } of await processTable()) {
     if (!(process.platform === 'linux' ? command === 'tmux: server' : command.includes('tmux'))) continue
     const words = await argumentsOf(identity.pid)
-    if (words?.[1] !== '-S' || words[2] !== socket || !words.includes('new-session')) continue
-    makeDirectorySync(dirname(socket))
-    if (!askToReopenSocket(identity)) continue
-    const deadline = performance.now() + REOPEN_MS
-    for (; !existsSync(socket) && performance.now() < deadline; await delay(10));
+    if (words?.[1] === '-S' && words[2] === socket && words.includes('new-session')) return identity
   }
-  return existsSync(socket)
+  return undefined
 }
+
+/**
+ * If the socket's file was deleted or replaced, our server runs on and nobody reaches it: it is asked to create the file
+ * anew, and removes what is there. It may also be ending just now.
+ */
+const reopenSocket = async (socket: string, server: ProcessIdentity): Promise<void> => {
+  makeDirectorySync(dirname(socket))
+  const before = createdAt(socket)
+  if (!askToReopenSocket(server)) return
+  const deadline = performance.now() + REOPEN_MS
+  const isWaiting = (): boolean => [before, undefined].includes(createdAt(socket)) && liveness(server) !== 'dead'
+  while (isWaiting() && performance.now() < deadline) await delay(10)
+}
+
+/** An inode may be used again at once. */
+const createdAt = (path: string): number | undefined => lstatIfThere(path)?.ctimeMs
 
 const REOPEN_MS = 2_000

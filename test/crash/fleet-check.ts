@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
+import { isProvablyDead } from '../../src/isolation/agents-inside.ts'
 import { mayHaveSession } from '../../src/domain/fleet/agent.ts'
-import { isProvablyDead } from '../../src/fleet/end-session.ts'
 import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { listDirectory } from '../../src/process/files/list-directory.ts'
@@ -34,7 +34,7 @@ export const checkFleet = async (world: FleetWorld): Promise<string[]> => {
         problems.push(`${name} is ${state}, but doesn't run`)
       const leases = environmentId === undefined ? [] : await store.leases.ofEnvironments([environmentId])
       if (!leases.some(({ holder }) => holder.pid === session?.root.pid)) problems.push(`${name} has no lease`)
-    } else if (runs || !(await isProvablyDead(fleet, agent))) problems.push(`${name} is ${state}, but runs`)
+    } else if (runs || !(await isProvablyDead(fleet.isolation, agent))) problems.push(`${name} is ${state}, but runs`)
   }
   for (const item of items) {
     const hooked = agents.filter(({ itemId }) => itemId === item.id).length

@@ -32,7 +32,10 @@ test.each([
       put(join(directory, name))
     }
     expect(await sling(world.fleet, { item: second.id, by })).toMatchObject({ outcome: 'started' })
-    expect((await fleetStatus(world.fleet)).agents.map(({ agent }) => agent.name)).toEqual(['alder', 'beech'])
+    const status = await fleetStatus(world.fleet)
+    expect(status.agents.map(({ agent }) => agent.name)).toEqual(['alder', 'beech'])
+    // Unknown isn't ended.
+    expect(status.needsYou).toEqual([])
     expect(await fleetDown(world.fleet, { by, graceMs: 0 })).toMatchObject({ problems: [] })
     for (const name of files) {
       rmSync(join(directory, name), { recursive: true, force: true })
@@ -40,17 +43,19 @@ test.each([
     }
     const up = await fleetUp(world.fleet, { by })
     expect(up).toMatchObject({ problems: [], started: [{ name: 'alder' }, { name: 'beech' }] })
+    writeFileSync(join(directory, 'root'), 'nonsense\n')
+    expect((await fleetStatus(world.fleet)).needsYou).toEqual([])
     await assertHooksAgree(world)
   },
 )
 
 test('only what is a name is looked for among the logs', async () => {
-  await using world = await makeFleetWorld()
+  await using world = await makeFleetWorld({ fleet: { redact: (text) => text.replaceAll('secret', '***') } })
   const { home } = world.context
   mkdirSync(dirname(logFile(home, 'alder')), { recursive: true })
-  writeFileSync(logFile(home, 'alder'), 'of an earlier agent\n')
+  writeFileSync(logFile(home, 'alder'), 'of an earlier secret agent\n')
   writeFileSync(join(home, 'server.log'), 'not of an agent\n')
-  expect(await peekAt(world.fleet, 'alder', 5)).toBe('of an earlier agent')
+  expect(await peekAt(world.fleet, 'alder', 5)).toBe('of an earlier *** agent')
   for (const name of ['../../server', '../logs/alder', '.', '', 'ALDER']) {
     await expect(peekAt(world.fleet, name, 5)).rejects.toMatchObject({ code: 'not-found' })
   }
@@ -116,7 +121,7 @@ test('a session that `done` ends needs nobody, unless whoever was to end it is d
 })
 
 test('a log that is no file is named, with what to do', async () => {
-  await using world = await makeFleetWorld()
+  await using world = await makeFleetWorld({ fleet: { redact: (text) => text.replaceAll('ready', '***') } })
   const item = await world.addItem('Fix login')
   const log = logFile(world.context.home, 'alder')
   mkdirSync(dirname(log), { recursive: true })
@@ -129,4 +134,5 @@ test('a log that is no file is named, with what to do', async () => {
   await assertHooksAgree(world)
   rmSync(log, { recursive: true })
   expect(await sling(world.fleet, { item: item.id, by })).toMatchObject({ outcome: 'started' })
+  await expect.poll(() => peekAt(world.fleet, 'alder', 5)).toBe(`*** alder ${item.id}`)
 })

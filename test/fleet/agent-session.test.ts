@@ -1,15 +1,19 @@
 import { resolve } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { Agent, AgentRequest } from '../../src/agents/agent.ts'
 import { type Setting, settingTable } from '../../src/domain/config/settings.ts'
 import { runAgentSession } from '../../src/fleet/agent-session.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
+import { fleetDown } from '../../src/fleet/down.ts'
 import { reconcilePools } from '../../src/fleet/reconcile-pools.ts'
 import { sessionProgram } from '../../src/fleet/program.ts'
 import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { REQUESTS } from '../../src/fleet/sessions/requests.ts'
 import { sessionVariables } from '../../src/fleet/sessions/variables.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
+import { fleetUp } from '../../src/fleet/up.ts'
+import { readInput } from '../../src/process/input-lines.ts'
 import { isSecretName } from '../../src/process/redaction/secret-names.ts'
 import { scripted } from '../crash/fleet-operations.ts'
 import { type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
@@ -45,6 +49,7 @@ const oneTurn = (fleet: FleetContext, { name, spawn }: { name: string; spawn: st
     { agent: name, spawn },
     {
       next: async () => undefined,
+      queued: () => 0,
       show: () => undefined,
       primed: () => '',
       signal: new AbortController().signal,
@@ -102,13 +107,80 @@ test('it takes no turn before its start is recorded, and none if whoever starts 
   expect(asked).toHaveLength(1)
 })
 
+test('after `fleet up`, a program continues its own session, unless its pool wants it fresh', async () => {
+  const resumed: boolean[] = []
+  const agent: Agent = {
+    ...scripted(script),
+    interactive: async ({ resume }) => {
+      resumed.push(resume)
+      return { command: ['sh', script], variables: {} }
+    },
+  }
+  const pool = { agent: agent.name, command: undefined }
+  await using world = await makeFleetWorld({
+    kind: 'tmux',
+    // The first one would be the default.
+    agents: [{ ...scripted(script), name: 'another' }, agent],
+    pools: [pool, { ...pool, name: 'forgetful', wake: 'fresh' }],
+  })
+  for (const name of ['workers', 'forgetful']) {
+    const { id } = await world.addItem(`For ${name}`)
+    await sling(world.fleet, { item: id, pool: name, by: 'cli' })
+    await fleetDown(world.fleet, { by: 'cli', graceMs: 0 })
+    await fleetUp(world.fleet, { by: 'cli', only: [name === 'workers' ? 'alder' : 'beech'] })
+  }
+  expect(resumed).toEqual([false, true, false, false])
+})
+
+test('what was sent before a question is no answer to it, but the next message', async () => {
+  const input = new PassThrough()
+  const answers: unknown[] = []
+  const prompts: string[] = []
+  const agent: Agent = {
+    ...scripted(script),
+    run: async ({ prompt, ask }) => {
+      prompts.push(prompt)
+      if (prompts.length === 1) {
+        input.write('yes\n')
+        answers.push(await ask?.({ kind: 'permission', agent: 'scripted', what: 'run a command', detail: 'rm -rf x' }))
+      } else input.end()
+      return { outcome: 'done', text: '' }
+    },
+  }
+  await using world = await atWork(agent)
+  const messages = readInput(input)
+  const notes: unknown[] = []
+  await runAgentSession(
+    world.fleet,
+    { agent: world.agent.name, spawn: world.agent.spawn },
+    {
+      next: async (unwanted, after) => {
+        const { parked } = await world.item(1)
+        if (parked !== undefined) {
+          notes.push(parked)
+          input.write('no\n')
+        }
+        return messages.next(unwanted, after)
+      },
+      queued: () => messages.queued(),
+      show: () => undefined,
+      primed: () => '',
+      signal: new AbortController().signal,
+    },
+  )
+  expect(answers).toEqual([{ kind: 'denied' }])
+  expect(prompts).toEqual([expect.stringContaining('You are alder'), 'yes'])
+  // Whoever answers from a chat sees exactly what would be done.
+  expect(notes).toEqual([{ kind: 'asked', note: 'it wants to run a command:\nrm -rf x\nSend it yes or no.' }])
+})
+
 test('one that runs no commands waits for its item without a turn, and gets its words', async () => {
   const asked: AgentRequest[] = []
   const agent: Agent = { ...both(asked), runsNoCommands: true }
   await using world = await makeFleetWorld({
     kind: 'tmux',
     agents: [agent],
-    pools: [{ agent: agent.name, command: undefined, min: 1 }],
+    pools: [{ agent: agent.name, command: undefined, min: 1, done: 'land', prompt: 'about {{item.title}}' }],
   })
   await reconcilePools(world.fleet)
   const [idle] = await world.context.store.fleetAgents.live({})
@@ -125,15 +197,16 @@ test('one that runs no commands waits for its item without a turn, and gets its 
     { agent: name, spawn },
     {
       next: async () => lines.shift()?.(),
+      queued: () => 0,
       show: (event) => void shown.push(event.kind),
-      primed: () => 'all about it',
+      primed: ({ formula, template }) => `to ${formula}: ${template}`,
       signal: new AbortController().signal,
     },
   )
   expect(shown[0]).toBe('waiting')
   expect(asked.map(({ prompt, context }) => [prompt, context])).toEqual([
-    ['Fix login', expect.stringContaining('all about it')],
-    ['and the logout', expect.stringContaining('all about it')],
+    ['Fix login', expect.stringContaining('to land: about {{item.title}}')],
+    ['and the logout', expect.stringContaining('to land: about {{item.title}}')],
   ])
 })
 

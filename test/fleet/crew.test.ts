@@ -6,6 +6,7 @@ import { providerNames } from '../../src/domain/provider-name.ts'
 import { addCrew, addCrewTree, removeCrew, treesOf } from '../../src/fleet/crew.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
+import { parkByHand, reopenItem } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
 import { addCodebase } from '../../src/isolation/codebases/codebases.ts'
@@ -61,6 +62,8 @@ describe.each(providerNames)('a crew member with environments of the kind %s', (
     const { path } = environment
     await world.order('rust', 'commit hello')
     await expect.poll(() => world.box.raw(path, 'log', '-1', '--format=%s by %an <%ae>')).toContain('hello by rust')
+    await world.order('rust', 'echo "by $GIT_AUTHOR_NAME of $GIT_COMMITTER_EMAIL"')
+    await expect.poll(() => world.printed('rust')).toContain('by rust of rust@crew.coppice.invalid')
     // Asked for again, it is the same one.
     const again = await addCrewTree(world.fleet, 'rust', lib, { by })
     expect('environment' in again && again.environment.id).toBe(all[1]?.environment.id)
@@ -87,6 +90,15 @@ describe.each(providerNames)('a crew member with environments of the kind %s', (
     expect(await member(world)).toMatchObject({ state: 'working', itemId: undefined })
     expect(existsSync(path)).toBe(true)
     expect(await isRunning(world)).toBe(true)
+    expect(await sling(world.fleet, { item: next.id, crew: 'rust', by })).toMatchObject({ outcome: 'started' })
+    // What has come back from its review continues there, and so with nobody else.
+    expect(await done(world.fleet, { agent: 'rust', spawn, mode: 'land' })).toMatchObject({ outcome: 'done' })
+    await parkByHand(world.fleet, next.id, { note: undefined, by })
+    await reopenItem(world.fleet, next.id, by)
+    await expect(sling(world.fleet, { item: next.id, by })).rejects.toMatchObject({
+      message: expect.stringContaining('the worktree of rust'),
+      remedy: 'give it to rust: add --crew rust',
+    })
     expect(await sling(world.fleet, { item: next.id, crew: 'rust', by })).toMatchObject({ outcome: 'started' })
     await assertHooksAgree(world)
   })

@@ -154,17 +154,24 @@ describe('done', () => {
     })
   })
 
-  test('commits on another branch are refused, with a command that brings them along from anywhere', async () => {
+  test('commits on another branch or on none are refused, with a command that brings them along from anywhere', async () => {
     await using world = await makeFleetWorld({ remote: true, pools: [{ done: 'push' }] })
     const work = await atWork(world, { commit: false })
     const { path, branch } = work.environment
-    world.box.raw(path, 'switch', '-qc', 'it-s-mine')
-    world.box.raw(path, 'commit', '-q', '--allow-empty', '-m', 'Fix the login')
-    const refused = await finish(world, work)
-    expect(refused).toMatchObject({ outcome: 'refused', why: [{ kind: 'other-branch', branch }] })
-    for (const command of remedies(refused)) execFileSync('sh', ['-c', command], { cwd: world.box.root, stdio: 'pipe' })
+    for (const elsewhere of [
+      ['switch', '-q', '--detach'],
+      ['switch', '-qc', 'it-s-mine'],
+    ] as const) {
+      world.box.raw(path, ...elsewhere)
+      world.box.raw(path, 'commit', '-q', '--allow-empty', '-m', elsewhere[2])
+      const refused = await finish(world, work)
+      expect(refused).toMatchObject({ outcome: 'refused', why: [{ kind: 'other-branch', branch }] })
+      const todo = remedies(refused)
+      expect(todo).toHaveLength(1)
+      for (const command of todo) execFileSync('sh', ['-c', command], { cwd: world.box.root, stdio: 'pipe' })
+    }
     expect(await finish(world, work)).toMatchObject({ outcome: 'done' })
-    expect(world.repo.git('log', '-1', '--format=%s', `origin/${branch}`)).toBe('Fix the login')
+    expect(world.repo.git('log', '-2', '--format=%s', `origin/${branch}`)).toBe('it-s-mine\n--detach')
   })
 
   test('a push that the remote rejects is refused, and works once it is mended', async () => {
@@ -268,6 +275,7 @@ describe("a repository's formula", () => {
     ['steps: [validate, intent, push, settle]', /missing or out of order/],
     ['steps: [validate, push, intent, settle, leave]', /before `intent`/],
     ['steps: [validate, intent, push, push, settle, leave]', /`push` is listed twice/],
+    ['steps: [validate, intent, settle, push, leave]', /between `settle` and `leave`/],
     ['steps: [validate, intent, deploy, settle, leave]', /"deploy" isn't a step/],
     ['steps: [validate, intent, open-pr, settle, leave]', /`open-pr` must come after `push`/],
     ['steps: [validate, intent, {run: x, timeout: soon}, settle, leave]', /isn't a step/],
@@ -277,6 +285,19 @@ describe("a repository's formula", () => {
     await using world = await makeFleetWorld(withFormula(text))
     const work = await atWork(world)
     await expect(finish(world, work)).rejects.toThrow(message)
+    expect(await world.item(work.item)).toMatchObject({ state: 'hooked' })
+  })
+
+  test('runs no command that has left the base branch since it began, even if all that are there are approved', async () => {
+    await using world = await makeFleetWorld(withFormula(formula, { context: { approve: async () => true } }))
+    const work = await atWork(world)
+    const failpoint = async (name: string): Promise<void> => {
+      if (name !== 'formula.intent.done') return
+      world.repo.commit('.coppice/formulas/release.yaml', formula.replace('echo checked', 'false'))
+      world.repo.git('push', '-q', 'origin', 'main')
+    }
+    const moving = { ...world, fleet: { ...world.fleet, isolation: { ...world.context, failpoint } } }
+    expect(await finish(moving, work)).toMatchObject({ outcome: 'refused', why: [{ kind: 'not-approved' }] })
     expect(await world.item(work.item)).toMatchObject({ state: 'hooked' })
   })
 

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
+import { isProvablyDead } from '../../src/isolation/agents-inside.ts'
 import { describe, expect, test } from 'vitest'
 import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
-import { endSession, isProvablyDead } from '../../src/fleet/end-session.ts'
+import { endSession } from '../../src/fleet/end-session.ts'
 import { closeItem, parkByHand } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { liveness } from '../../src/process/identity.ts'
@@ -72,7 +73,7 @@ describe('from another host', () => {
     // Without a root, only what is found among the processes says that it runs.
     const seen = { ...agent, host: 'this-host', session: undefined }
     const context = elsewhere(world)
-    expect(await isProvablyDead(context, { ...seen, spawn: 'not known there' })).toBe(false)
+    expect(await isProvablyDead(context.isolation, { ...seen, spawn: 'not known there' })).toBe(false)
     expect(await endSession(context, { ...seen, spawn: 'not known there' }, { graceMs: 0 })).toBe(false)
     expect(await endSession(context, agent, { graceMs: 0 })).toBe(false)
     expect(agent.session && liveness(agent.session.root)).toBe('alive')

@@ -1,12 +1,14 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { reconcilePools } from '../../src/fleet/reconcile-pools.ts'
 import { createFleetSchedule } from '../../src/fleet/schedule.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
+import { parkByHand, reopenItem } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import type { PoolSettings } from '../../src/domain/fleet/pool.ts'
+import { addCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { assertHooksAgree, type FleetWorld, makeFleetWorld, testPools } from '../helpers/fleet.ts'
 
@@ -25,6 +27,16 @@ const withPools = (world: FleetWorld, pools: readonly Partial<PoolSettings>[], c
   }
   return { ...world, context: isolation, fleet: { ...world.fleet, isolation } }
 }
+
+const withoutSessions = (fleet: FleetWorld['fleet']): FleetWorld['fleet'] => ({
+  ...fleet,
+  sessions: {
+    ...fleet.sessions,
+    chosen: () => {
+      throw new Error('no sessions today')
+    },
+  },
+})
 
 describe('a pool', () => {
   test('with `pull` takes ready items by itself: the most urgent first, none that waits, never more than `max`', async () => {
@@ -149,19 +161,40 @@ describe('a pool', () => {
     await using world = await makeFleetWorld({ pools: [{ pull: true, max: 2 }] })
     const [first, second] = [await world.addItem('one', { priority: 0 }), await world.addItem('two')]
     await sling(world.fleet, { item: first.id, by })
-    const failing: FleetWorld['fleet'] = {
-      ...world.fleet,
-      sessions: {
-        ...world.fleet.sessions,
-        chosen: () => {
-          throw new Error('no sessions today')
-        },
-      },
-    }
-    const { problems, started } = await reconcilePools(failing)
+    const { problems, started } = await reconcilePools(withoutSessions(world.fleet))
     expect(problems).toEqual([{ pool: 'workers', why: expect.stringContaining(`item ${second.id}: `) }])
     expect(started).toEqual([])
     expect((await world.item(second.id)).state).toBe('open')
+    await assertHooksAgree(world)
+  })
+
+  test('an item that can’t be started for long doesn’t keep the others waiting, however few workers there may be', async () => {
+    await using world = await makeFleetWorld({ pools: [{ pull: true, max: 1 }] })
+    const [first, second] = [await world.addItem('one', { priority: 0 }), await world.addItem('two')]
+    const slung = await sling(world.fleet, { item: first.id, by })
+    if (slung.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(slung)}`)
+    const { agent, environment } = slung
+    world.box.raw(environment.path, 'commit', '-q', '--allow-empty', '-m', 'work')
+    await done(world.fleet, { agent: agent.name, spawn: agent.spawn, mode: 'land' })
+    await parkByHand(world.fleet, first.id, { note: undefined, by })
+    await reopenItem(world.fleet, first.id, by)
+    // It would continue there.
+    renameSync(environment.path, `${environment.path}.away`)
+    const { problems, started } = await reconcilePools(world.fleet)
+    expect(problems).toMatchObject([{ why: expect.stringContaining(`item ${first.id}: `) }])
+    expect(started).toEqual(['beech'])
+    expect((await world.item(second.id)).state).toBe('hooked')
+    // It isn't what a failed start made, though it seems to be newer.
+    renameSync(`${environment.path}.away`, environment.path)
+    const yesterday = withPools(world, [{ max: 3 }], () => Date.now() - 86_400_000)
+    await expect(sling(withoutSessions(yesterday.fleet), { item: first.id, by })).rejects.toThrow('no sessions today')
+    expect(existsSync(environment.path)).toBe(true)
+    expect(await world.item(first.id)).toMatchObject({ state: 'open', environmentId: environment.id })
+    // Its name is in use in every repository.
+    const { codebase: lib } = await addCodebase(world.context, world.box.repo('lib').path, '/', {})
+    const third = await world.addItem('three', { codebaseId: lib.id })
+    const { fleet } = withPools(world, [{ max: 3 }])
+    expect(await sling(fleet, { item: third.id, by })).toMatchObject({ agent: { name: 'cedar' } })
     await assertHooksAgree(world)
   })
 })
@@ -195,13 +228,13 @@ describe('the schedule of a server', () => {
   })
 
   test('gives ready items to a pool that pulls, and looks again later', async () => {
-    await using world = await makeFleetWorld({ pools: [{ pull: true }] })
+    await using world = await makeFleetWorld({ pools: [{ pull: true }], settings: { patrolSeconds: 7 } })
     await world.addItem('Fix login')
     const { schedule, timers, first } = await rounds(world)
     schedule.start()
     await first
     await expect.poll(() => timers.length).toBe(1)
-    expect(timers[0]?.afterMs).toBe(30_000)
+    expect(timers[0]?.afterMs).toBe(7_000)
     expect(await states(world)).toEqual({ alder: ['working', 1] })
     await schedule.stop()
   })

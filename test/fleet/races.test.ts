@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
@@ -6,7 +6,7 @@ import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { ProcessIdentity } from '../../src/domain/process-identity.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
-import { isProvablyDead } from '../../src/fleet/end-session.ts'
+import { deleteAgentFiles } from '../../src/fleet/end-session.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { continueFormula } from '../../src/fleet/formulas/run-formula.ts'
 import { closeItem, parkByHand, reopenItem } from '../../src/fleet/items/close.ts'
@@ -14,9 +14,11 @@ import { reconcilePools } from '../../src/fleet/reconcile-pools.ts'
 import { recoverFleet } from '../../src/fleet/recover.ts'
 import { removeAgent } from '../../src/fleet/remove-agent.ts'
 import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
+import { assign } from '../../src/fleet/sling/assign.ts'
 import { retireWorker } from '../../src/fleet/sling/idle-workers.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { stopAgent } from '../../src/fleet/stop-agent.ts'
+import { isProvablyDead } from '../../src/isolation/agents-inside.ts'
 import { identifySync } from '../../src/process/identity.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -137,6 +139,91 @@ describe('done', () => {
     await assertHooksAgree(world)
   })
 
+  test('leaves an item alone that somebody else has by now', async () => {
+    await using world = await makeFleetWorld({ remote: true, pools: [{ done: 'push' }] })
+    const { agent, item } = await atWork(world)
+    const { items, fleetAgents } = world.context.store
+    const finishing = other(world, {
+      failpoint: at('formula.settle.begun', async () => {
+        await fleetAgents.update(agent.id, { itemId: undefined })
+        const change = { kind: 'unhooked', to: 'open', agent: 'alder', why: 'gone' } as const
+        const patch = { environmentId: undefined }
+        await items.move(item, { from: 'hooked', to: 'open', change, patch, by, at: 0 })
+        expect(await start(world, item)).toMatchObject({ agent: { name: 'beech' } })
+      }),
+    })
+    expect(await done(finishing, agentCaller(agent))).toMatchObject({ outcome: 'done' })
+    expect(await world.item(item)).toMatchObject({ state: 'hooked' })
+    await assertHooksAgree(world)
+  })
+
+  describe('that fails after its intent', () => {
+    /** While its worktree is away. */
+    const interrupted = async (world: FleetWorld): Promise<AtWork> => {
+      const work = await atWork(world)
+      const { path } = work.environment
+      const failpoint = at('formula.intent.done', async () => renameSync(path, `${path}.away`))
+      await expect(done(other(world, { failpoint }), agentCaller(work.agent))).rejects.toThrow("doesn't exist")
+      await fleetDown(world.fleet, { by, only: [work.agent.name], graceMs: 0 })
+      return work
+    }
+    const back = ({ environment: { path } }: AtWork): void => renameSync(`${path}.away`, path)
+    const pushed = ({ box }: FleetWorld): string => box.raw(box.path('origin.git'), 'branch', '--list', 'agent/*')
+
+    test('is finished before its agent is started again, not while it is at work', async () => {
+      await using world = await makeFleetWorld({ remote: true, pools: [{ done: 'push' }] })
+      const work = await interrupted(world)
+      await expect(start(world, work.item)).rejects.toThrow("doesn't exist")
+      back(work)
+      await expect(start(world, work.item)).rejects.toMatchObject({ message: 'alder has just finished' })
+      expect(await world.item(work.item)).toMatchObject({ state: 'closed' })
+      expect(pushed(world)).not.toBe('')
+      await assertHooksAgree(world)
+    })
+
+    test('is not finished once its item was closed', async () => {
+      await using world = await makeFleetWorld({ remote: true, pools: [{ done: 'push' }] })
+      const { formulaRuns } = world.context.store
+      const work = await interrupted(world)
+      const [begun] = await formulaRuns.running()
+      const { self, host } = world.context
+      // What runs on another host can't be told to be dead.
+      for (const holder of [
+        { host, process: self },
+        { host: 'another', process: deadSelf(world) },
+      ]) {
+        await formulaRuns.update(begun?.id ?? '', { holder }, 0)
+        await expect(closeItem(world.fleet, work.item, by)).rejects.toMatchObject({ code: 'busy' })
+      }
+      expect(await world.item(work.item)).toMatchObject({ state: 'hooked' })
+      await formulaRuns.update(begun?.id ?? '', { holder: undefined }, 0)
+      await closeItem(world.fleet, work.item, by)
+      back(work)
+      await recoverFleet(world.fleet)
+      expect(pushed(world)).toBe('')
+      expect(world.told.map(({ kind }) => kind)).toEqual(['started', 'closed'])
+      expect(existsSync(work.environment.path)).toBe(true)
+      expect(await formulaRuns.running()).toEqual([])
+      await assertHooksAgree(world)
+    })
+  })
+
+  test('takes no files with it of another agent that has its name by now', async () => {
+    await using world = await makeFleetWorld({ remote: true, pools: [{ done: 'push' }] })
+    const { agent } = await atWork(world)
+    const { id } = await world.addItem('Write docs')
+    const leaving = other(world, {
+      failpoint: at('leave.environment', async () => {
+        await world.context.store.fleetAgents.move(agent.id, 'finishing', 'gone')
+        deleteAgentFiles(world.fleet, 'alder')
+        expect(await start(world, id)).toMatchObject({ agent: { name: 'alder' } })
+      }),
+    })
+    expect(await done(leaving, agentCaller(agent))).toMatchObject({ outcome: 'done' })
+    expect(existsSync(agentDirectory(world.context.home, 'alder'))).toBe(true)
+    expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'working', itemId: id })
+  })
+
   test('waits for a server that takes the formula once more, just before its session is ended', async () => {
     await using world = await makeFleetWorld({ pools: [{ done: 'push' }] })
     const { agent } = await atWork(world)
@@ -172,6 +259,25 @@ describe('done', () => {
 })
 
 const agentCaller = ({ name, spawn }: FleetAgent) => ({ agent: name, spawn })
+
+test('an agent that `fleet down` stops while it starts has no session, and its item and worktree stay', async () => {
+  await using world = await makeFleetWorld()
+  const { id } = await world.addItem('Fix login')
+  const starting = other(world, {
+    failpoint: at('sling.placed', async () => {
+      // Whoever starts it is alive.
+      expect(await recoverFleet(other(world))).toEqual({ settled: [], left: [] })
+      expect((await fleetDown(other(world), { by, graceMs: 0 })).stopped).toMatchObject([{ name: 'alder' }])
+    }),
+  })
+  await expect(sling(starting, { item: id, by })).rejects.toThrow('alder was stopped while it was starting')
+  const agent = await agentNamed(world, 'alder')
+  expect(agent).toMatchObject({ state: 'stopped', itemId: id })
+  expect(await isProvablyDead(world.context, agent)).toBe(true)
+  expect(await world.item(id)).toMatchObject({ state: 'hooked', environmentId: agent.environmentId })
+  expect(existsSync(await onlyWorktree(world))).toBe(true)
+  await assertHooksAgree(world)
+})
 
 test('an item that is given to an agent while it is being closed stays with the agent', async () => {
   await using world = await makeFleetWorld()
@@ -221,7 +327,7 @@ describe('an agent that `fleet down` stops while it is starting', () => {
       other(world, { failpoint: at('spawn.noted', () => fleetDown(world.fleet, { by, graceMs: 0 })) })
     const isStopped = async (): Promise<void> => {
       expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'stopped', itemId: id })
-      expect(await isProvablyDead(world.fleet, await agentNamed(world, 'alder'))).toBe(true)
+      expect(await isProvablyDead(world.fleet.isolation, await agentNamed(world, 'alder'))).toBe(true)
       await assertHooksAgree(world)
       await world.context.store.fleetControl.set(world.context.host, { state: 'up', why: '', since: 0 })
     }
@@ -261,7 +367,11 @@ describe('a worker that waits for an item', () => {
 
   test('is not let go once it has an item', async () => {
     await using world = await idleWorld()
-    const { id } = await world.addItem('Fix login')
+    const item = await world.addItem('Fix login')
+    const { id } = item
+    const earlier = { ...world.idle, spawn: 'of an earlier life' }
+    expect(await assign(world.fleet, { by }, { item, codebase: world.codebase, agent: earlier })).toBe('taken')
+    await retireWorker(world.fleet, earlier)
     expect(await start(world, id)).toMatchObject({ agent: { name: 'alder' } })
     await retireWorker(world.fleet, world.idle)
     expect(await agentNamed(world, 'alder')).toMatchObject({ state: 'working', itemId: id })

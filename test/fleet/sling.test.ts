@@ -1,9 +1,13 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Agent } from '../../src/agents/agent.ts'
+import { coppice } from '../../src/domain/remedy.ts'
+import { nudgeAgent } from '../../src/fleet/peek-and-nudge.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
+import { tmuxSocket } from '../../src/fleet/sessions/tmux-socket.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { assertHooksAgree, type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
 import { launchingWith } from '../helpers/launching.ts'
@@ -31,6 +35,7 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
     expect(agent).toMatchObject({ name: 'alder', state: 'working', pool: 'workers', itemId: item.id, restarts: 0 })
     expect(environment).toMatchObject({ work: { type: 'agent', id: 'alder' }, status: 'active' })
     expect(environment.branch).toMatch(/^agent\/alder-[0-9a-z]+$/)
+    expect(agent.session?.kind).toBe(kind)
     expect(liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('alive')
     expect(await world.item(item.id)).toMatchObject({ state: 'hooked', environmentId: environment.id })
     expect(world.told.map(({ kind: what }) => what)).toEqual(['started'])
@@ -40,6 +45,19 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
     await expect.poll(() => world.printed('alder')).toContain('ready after: commit login')
     expect(world.box.raw(environment.path, 'log', '-1', '--format=%s')).toBe('login')
     await assertHooksAgree(world)
+    // In a terminal, Ctrl-C would end it.
+    await nudgeAgent(world.fleet, 'alder', 'echo o\u0003n\u202ee')
+    await expect.poll(() => world.printed('alder')).toContain('ready after: echo one')
+    if (kind === 'process') return
+    // Its terminal is lost, and it lives on: whoever speaks to it hears what to do.
+    await world.order('alder', "trap '' HUP; touch deaf; sleep 1000")
+    await expect.poll(() => existsSync(join(environment.path, 'deaf'))).toBe(true)
+    const server = ['-S', tmuxSocket(world.context.home), 'display-message', '-p', '#{pid}']
+    process.kill(Number(execFileSync('tmux', server, { encoding: 'utf8' })), 'SIGKILL')
+    await expect(nudgeAgent(world.fleet, 'alder', 'hello')).rejects.toMatchObject({
+      message: expect.stringMatching(/^alder can't be reached: /),
+      remedy: expect.arrayContaining([coppice('fleet up alder')]),
+    })
   })
 
   test('the session has the variables, and this very coppice, and is started as the provider starts programs', async () => {
@@ -71,7 +89,10 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
   test('a program that does not start leaves nothing: no session, worktree, branch, hook or name', async () => {
     await using world = await makeFleetWorld({
       kind,
-      pools: [{ agent: 'lost', command: undefined }, { name: 'other' }],
+      pools: [
+        { agent: 'lost', command: undefined },
+        { name: 'other', isolation: 'clone' },
+      ],
       agents: [uninstalled],
       fleet: { installation: ['/no/such/program'] },
     })
@@ -83,14 +104,18 @@ describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind)
     expect(world.repo.git('branch', '--list', 'agent/*')).toBe('')
     expect(existsSync(agentDirectory(world.context.home, 'alder'))).toBe(false)
     expect(world.told).toEqual([])
-    expect((await slung(world, item.id, { pool: 'other' })).agent.name).toBe('alder')
+    const other = await slung(world, item.id, { pool: 'other' })
+    expect(other).toMatchObject({ agent: { name: 'alder' }, environment: { provider: 'clone' } })
     await assertHooksAgree(world)
   })
 })
 
 describe('sling', () => {
   test('refuses what can not be worked on now, and says why', async () => {
-    await using world = await makeFleetWorld({ pools: [{ max: 2 }, { name: 'web', codebases: ['web'] }] })
+    await using world = await makeFleetWorld({
+      pools: [{ max: 2 }, { name: 'web', codebases: ['web'] }, { name: 'more' }],
+      maxAgents: 2,
+    })
     const [first, second, third] = [
       await world.addItem('one'),
       await world.addItem('two'),
@@ -107,9 +132,10 @@ describe('sling', () => {
     await slung(world, second.id)
     const fourth = await world.addItem('four')
     expect(await why(fourth.id)).toEqual({ kind: 'pool-full', pool: 'workers', max: 2 })
+    expect(await why(fourth.id, 'more')).toEqual({ kind: 'fleet-full', max: 2 })
     await expect(sling(world.fleet, { item: 99, by: 'cli' })).rejects.toMatchObject({ code: 'not-found' })
     await expect(sling(world.fleet, { item: fourth.id, by: 'cli', pool: 'nope' })).rejects.toMatchObject({
-      remedy: expect.stringContaining('workers, web'),
+      remedy: expect.stringContaining('workers, web, more'),
     })
     await world.context.store.fleetControl.set('this-host', { state: 'down', why: '', since: 1 })
     expect(await why(fourth.id)).toEqual({ kind: 'fleet-down' })
@@ -130,6 +156,7 @@ describe('sling', () => {
     expect(started).toHaveLength(6)
     expect(new Set(started.map(({ item }) => item.id)).size).toBe(6)
     expect(new Set(started.map(({ agent }) => agent.name)).size).toBe(6)
+    for (const { agent } of started) expect(names).toContain(agent.name)
     const failures = results.flatMap((one) => (one.status === 'rejected' ? [one.reason.code] : []))
     expect(failures.filter((code) => code !== 'busy')).toEqual([])
     await assertHooksAgree(world)
@@ -147,6 +174,11 @@ describe('sling', () => {
         expect(facts).toContain('agent')
       }
     }
+    // Stopped while it was starting, its row says that it has no session.
+    await world.context.store.fleetAgents.move(agent.id, 'working', 'stopped', { session: undefined })
+    const outcome = await world.provider.destroy(environment, { trigger: 'command', force: true })
+    const facts = outcome.outcome === 'refused' ? outcome.reasons.map(({ fact }) => fact) : []
+    expect(facts).toContainEqual({ kind: 'agent', name: agent.name })
     expect(liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('alive')
     expect(existsSync(environment.path)).toBe(true)
   })

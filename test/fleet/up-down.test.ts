@@ -1,19 +1,29 @@
 import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ItemSource } from '../../src/domain/fleet/item.ts'
 import type { FleetAgent, FleetSession, SessionKind } from '../../src/domain/fleet/agent.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import { readAgentFile, writeAgentFile } from '../../src/fleet/agent-file.ts'
+import { addCrew, addCrewTree } from '../../src/fleet/crew.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
-import { isProvablyDead } from '../../src/fleet/end-session.ts'
-import { parkByHand } from '../../src/fleet/items/close.ts'
+import { endSession } from '../../src/fleet/end-session.ts'
+import { closeItem, parkByHand } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { fleetStatus } from '../../src/fleet/status.ts'
+import { treeOf } from '../../src/fleet/tree.ts'
+import { stopAgent } from '../../src/fleet/stop-agent.ts'
 import { stopEnded } from '../../src/fleet/stop-ended.ts'
+import { endStraySessions } from '../../src/fleet/stray-sessions.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
+import { addCodebase } from '../../src/isolation/codebases/codebases.ts'
+import { isProvablyDead } from '../../src/isolation/agents-inside.ts'
+import { acquireLease } from '../../src/isolation/lease.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
 import { liveness } from '../../src/process/identity.ts'
+import type { Store } from '../../src/store/store.ts'
+import { scripted } from '../crash/fleet-operations.ts'
 import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'
 import { openCopiedStore } from '../helpers/store.ts'
 
@@ -48,6 +58,7 @@ describe('down and up', () => {
     await using world = await makeFleetWorld({ pools: [{}] })
     const [first, second] = [await atWork(world, { commit: true }), await atWork(world)]
     writeFileSync(join(second.environment.path, 'half.txt'), 'half\n')
+    await parkByHand(world.fleet, second.item, { note: 'Which API?', by })
     const down = await fleetDown(world.fleet, { by, graceMs: 0 })
     expect(named(down.stopped).toSorted()).toEqual(['alder', 'beech'])
     expect(down).toMatchObject({ removed: [], kept: [], problems: [] })
@@ -70,8 +81,15 @@ describe('down and up', () => {
         why: { kind: 'other-life' },
       })
     }
+    // Whoever still ends the earlier life leaves the sessions of this one alone.
+    for (const { agent } of [first, second]) expect(await endSession(world.fleet, agent, { graceMs: 0 })).toBe(true)
+    expect(named(await world.fleet.sessions.of('process').list()).toSorted()).toEqual(['alder', 'beech'])
     expect(existsSync(join(second.environment.path, 'half.txt'))).toBe(true)
-    expect(world.told.map(({ kind }) => kind)).toEqual(['started', 'started', 'restarted', 'restarted'])
+    // Nobody has answered.
+    expect(await world.item(second.item)).toMatchObject({ state: 'parked', parked: { note: 'Which API?' } })
+    expect(world.told.map(({ kind }) => kind)).toEqual(['started', 'started', 'parked', 'restarted'])
+    expect(await sling(world.fleet, { item: second.item, by })).toMatchObject({ outcome: 'started' })
+    expect(await world.item(second.item)).toMatchObject({ state: 'hooked', parked: undefined })
     expect(await fleetUp(world.fleet, { by })).toMatchObject({ started: [], problems: [] })
     await assertHooksAgree(world)
   })
@@ -80,11 +98,29 @@ describe('down and up', () => {
     const waits: string[] = []
     await using world = await makeFleetWorld({ context: { progress: (message) => void waits.push(message) } })
     const [first, second] = [await atWork(world), await atWork(world)]
+    await parkByHand(world.fleet, first.item, { note: undefined, by })
     expect(named((await fleetDown(world.fleet, { by, only: ['alder'], graceMs: 0 })).stopped)).toEqual(['alder'])
     expect(waits).toContain('stopping alder')
     expect((await now(world, second)).state).toBe('working')
-    expect(await sling(world.fleet, { item: first.item, by })).toMatchObject({ outcome: 'started' })
+    // Not while something of its last session runs, or while somebody else works there.
+    const { context, codebase, fleet } = world
+    const { fleetAgents } = context.store
+    await fleetAgents.update(first.agent.id, { session: { ...first.agent.session!, root: context.self } })
+    await expect(sling(fleet, { item: first.item, by })).rejects.toThrow('still running')
+    await fleetAgents.update(first.agent.id, { session: undefined })
+    const run = await acquireLease(context, codebase, first.environment, { purpose: 'a run' })
+    await expect(sling(fleet, { item: first.item, by })).rejects.toThrow('is in use: a run')
+    await run.release()
+    expect(await now(world, first)).toMatchObject({ state: 'stopped' })
+    expect(await sling(fleet, { item: first.item, by })).toMatchObject({ outcome: 'started' })
     expect((await now(world, first)).state).toBe('working')
+    expect(await world.item(first.item)).toMatchObject({ state: 'hooked' })
+    // Whoever still ends its last life leaves this one alone.
+    expect((await stopAgent(fleet, first.agent, { graceMs: 0 })).outcome).toBe('running')
+    expect(await now(world, first)).toMatchObject({ state: 'working', session: { kind: 'process' } })
+    expect(await fleet.sessions.of('process').list()).toContainEqual(
+      expect.objectContaining({ name: 'alder', dead: false }),
+    )
   })
 
   test.each(['program', 'shell around its program'] as const)(
@@ -105,11 +141,11 @@ describe('down and up', () => {
         if (killed === 'program') await world.order('alder', 'crash')
         else process.kill(before.session.root.pid, 'SIGKILL')
         await expect.poll(async () => (await fleetStatus(fleet)).needsYou).toMatchObject([{ kind: 'no-session' }])
-        await expect.poll(() => isProvablyDead(fleet, before)).toBe(killed === 'program')
+        await expect.poll(() => isProvablyDead(fleet.isolation, before)).toBe(killed === 'program')
         const unstoppable = stopEnded(fleet, { ...before, host: 'elsewhere' })
         await expect(unstoppable).rejects.toThrow('last session are still running')
         await restart[command]()
-        expect(await isProvablyDead(fleet, before)).toBe(true)
+        expect(await isProvablyDead(fleet.isolation, before)).toBe(true)
         const [after = expect.unreachable()] = await fleet.isolation.store.fleetAgents.live({})
         const same = { id: before.id, environmentId: environment.id, itemId: item, restarts: 0 }
         expect(after).toMatchObject({ ...same, state: 'working' })
@@ -147,11 +183,17 @@ describe('down and up', () => {
   })
 
   test('down --clean removes what loses nothing, and says what it kept and why', async () => {
-    await using world = await makeFleetWorld({ remote: true, pools: [{ names: ['alder', 'beech', 'cedar', 'fir'] }] })
+    const names = ['alder', 'beech', 'cedar', 'fir', 'larch', 'maple']
+    await using world = await makeFleetWorld({ remote: true, pools: [{ names, max: 6 }] })
     const untouched = await atWork(world)
     const committed = await atWork(world, { commit: true })
     const dirty = await atWork(world)
     const parked = await atWork(world)
+    const elsewhere = await atWork(world)
+    world.box.raw(elsewhere.environment.path, 'checkout', '-qb', 'fix')
+    commitIn(world, elsewhere)
+    const renamed = await atWork(world)
+    world.box.raw(renamed.environment.path, 'branch', '-m', 'renamed')
     writeFileSync(join(dirty.environment.path, 'half.txt'), 'half\n')
     await parkByHand(world.fleet, parked.item, { note: 'Which API?', by })
     const { removed, kept, problems } = await fleetDown(world.fleet, { by, clean: true, graceMs: 0 })
@@ -162,10 +204,12 @@ describe('down and up', () => {
       ['beech', ['nobody-elses']],
       ['cedar', ['nothing-uncommitted']],
       ['fir', ['nobody-elses']],
+      ['larch', ['nobody-elses']],
+      ['maple', ['nobody-elses']],
     ])
     expect(existsSync(untouched.environment.path)).toBe(false)
     expect(await world.item(untouched.item)).toMatchObject({ state: 'open', environmentId: undefined })
-    for (const { environment, item } of [committed, dirty, parked]) {
+    for (const { environment, item } of [committed, dirty, parked, elsewhere, renamed]) {
       expect(existsSync(environment.path)).toBe(true)
       expect(['hooked', 'parked']).toContain((await world.item(item)).state)
     }
@@ -180,11 +224,20 @@ describe('down and up', () => {
     await using world = await makeFleetWorld({})
     const work = await atWork(world)
     const { store } = world.context
+    const minuteLater = () => Date.now() + 61_000
+    // Its agent is recorded while the sessions are looked at.
+    let asked = 0
+    const byName: typeof store.fleetAgents.byName = async (host, name) =>
+      (asked += 1) === 1 ? undefined : store.fleetAgents.byName(host, name)
+    const recording = { ...store, fleetAgents: { ...store.fleetAgents, byName } }
+    const context = { ...world.context, store: recording, clock: minuteLater }
+    expect(await endStraySessions({ ...world.fleet, isolation: context })).toEqual([])
+    expect(asked).toBe(2)
     await store.fleetAgents.move(work.agent.id, 'working', 'crashed')
     await store.transaction(async (inside) => {
       await inside.fleetAgents.move(work.agent.id, 'crashed', 'gone', { itemId: undefined })
     })
-    const later = { ...world.fleet, isolation: { ...world.context, clock: () => Date.now() + 61_000 } }
+    const later = { ...world.fleet, isolation: { ...world.context, clock: minuteLater } }
     expect((await fleetUp(world.fleet, { by })).ended).toEqual([])
     expect(liveness(rootOf(work.agent.session))).toBe('alive')
     expect((await fleetUp(later, { by })).ended).toEqual(['alder'])
@@ -274,4 +327,96 @@ test('an agent that claims to be another one is not rebuilt, and the other one i
   expect(problems).toMatchObject([{ agent: honest.agent.name, why: expect.stringContaining(liar.environment.path) }])
   expect(existsSync(liar.environment.path)).toBe(true)
   await fleetDown(later.fleet, { by, graceMs: 0 })
+})
+
+/** Its first transaction in which an item is recovered fails at its end. */
+const failingOnce = ({ context: { store } }: FleetWorld): Store => {
+  let hasFailed = false
+  const transaction: Store['transaction'] = (work) =>
+    store.transaction(async (inside) => {
+      let isRebuild = false
+      const recover: Store['items']['recover'] = (item) => {
+        isRebuild = true
+        return inside.items.recover(item)
+      }
+      const result = await work({ ...inside, items: { ...inside.items, recover } })
+      if (!isRebuild || hasFailed) return result
+      hasFailed = true
+      throw new Error('the disk is full')
+    })
+  return { ...store, transaction }
+}
+
+test('what fails while it is rebuilt stays as it is, its session too, and is rebuilt the next time', async () => {
+  await using world = await makeFleetWorld({})
+  const work = await atWork(world)
+  const lost = await withoutDatabase(world)
+  const { store } = lost.context
+  const context = { ...lost.context, store: failingOnce(lost), clock: () => Date.now() + 61_000 }
+  // Its file doesn't know of the session that runs.
+  const tree = await treeOf(world.context, world.codebase, work.environment)
+  writeAgentFile(tree, { ...work.agent, spawn: 'of an earlier life' }, await world.item(work.item))
+  const unknown = await fleetUp({ ...lost.fleet, isolation: context }, { by })
+  expect(unknown.problems).toMatchObject([{ why: expect.stringContaining('another session called alder is running') }])
+  expect(unknown.ended).toEqual([])
+  writeAgentFile(tree, work.agent, await world.item(work.item))
+  const first = await fleetUp({ ...lost.fleet, isolation: context }, { by })
+  expect(first.problems).toMatchObject([{ agent: 'alder', why: expect.stringContaining('the disk is full') }])
+  expect(first.ended).toEqual([])
+  expect(await store.fleetAgents.live({})).toEqual([])
+  const [codebase] = await store.codebases.list(lost.context.host)
+  if (codebase === undefined) throw new Error('the repository is not registered')
+  expect(await store.environments.live(codebase.id)).toEqual([])
+  // Its number is given to another item before it is rebuilt.
+  const other = { title: 'Write docs', body: '', priority: 2, after: [], source: undefined } as const
+  await store.items.insert({ codebaseId: codebase.id, ...other, createdBy: by, createdAt: 1 })
+  const { rebuilt, running, ended, problems } = await fleetUp({ ...lost.fleet, isolation: context }, { by })
+  expect({ ...rebuilt, ended, problems }).toMatchObject({ agents: ['alder'], items: [2], ended: [], problems: [] })
+  expect(named(running)).toEqual(['alder'])
+  expect(liveness(rootOf(work.agent.session))).toBe('alive')
+  expect(await now(lost, work)).toMatchObject({ state: 'working', itemId: 2, spawn: work.agent.spawn })
+  expect(await lost.item(2)).toMatchObject({ state: 'hooked', title: 'Fix login' })
+  expect(readAgentFile(await treeOf(context, codebase, work.environment))?.item).toMatchObject({ id: 2 })
+  await fleetDown(lost.fleet, { by, graceMs: 0 })
+})
+
+test('nobody begins again with what was finished before the database was lost', async () => {
+  const script = resolve(import.meta.dirname, '../helpers/fleet-worker.sh')
+  await using world = await makeFleetWorld({ agents: [scripted(script)], pools: [{ done: 'push' }] })
+  const { fleet, context, codebase } = world
+  // Each worktree stays: there is something in it that isn't committed.
+  const late = ({ environment: { path } }: Pick<AtWork, 'environment'>): void =>
+    writeFileSync(join(path, 'late.txt'), 'late\n')
+  const finished = await atWork(world, { commit: true })
+  const failpoint = async (name: string): Promise<void> => void (name === 'formula.push.done' && late(finished))
+  const finishing = { ...fleet, isolation: { ...context, failpoint } }
+  await done(finishing, { agent: finished.agent.name, spawn: finished.agent.spawn })
+  const closed = await atWork(world)
+  late(closed)
+  await fleetDown(fleet, { by, only: [closed.agent.name], graceMs: 0 })
+  await closeItem(fleet, closed.item, by)
+  await addCrew(fleet, { name: 'rust', codebases: [codebase], agent: 'scripted', by })
+  const { id } = await world.addItem('Write docs')
+  const given = await sling(fleet, { item: id, by, crew: 'rust' })
+  if (given.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(given)}`)
+  const { agent, environment } = given
+  commitIn(world, { agent, environment, item: id })
+  await done(fleet, { agent: 'rust', spawn: agent.spawn, mode: 'push' })
+  // Its next item is in another repository.
+  const { codebase: lib } = await addCodebase(context, world.box.repo('lib').path, '/', {})
+  await addCrewTree(fleet, 'rust', lib, { by })
+  const next = await world.addItem('Release', { codebaseId: lib.id })
+  await sling(fleet, { item: next.id, by, crew: 'rust' })
+  await fleetDown(fleet, { by, graceMs: 0 })
+  const lost = await withoutDatabase(world)
+  const { rebuilt, started, problems } = await fleetUp(lost.fleet, { by })
+  const items = [finished.item, closed.item, next.id]
+  expect({ ...rebuilt, problems }).toEqual({ agents: ['rust'], items, problems: [] })
+  expect(started).toMatchObject([{ name: 'rust', itemId: next.id }])
+  await assertHooksAgree(lost)
+  for (const { environment: its, item } of [finished, closed]) {
+    expect(await lost.item(item)).toMatchObject({ state: 'closed', environmentId: undefined })
+    expect(existsSync(join(its.path, 'late.txt'))).toBe(true)
+  }
+  await fleetDown(lost.fleet, { by, graceMs: 0 })
 })

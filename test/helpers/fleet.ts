@@ -53,7 +53,7 @@ export const fleetIn = (
   agents: readonly Agent[] = [],
   installation: FleetContext['installation'] = [process.execPath, join(root, 'src', 'main.ts')],
 ): FleetContext => {
-  const { home, clock, log, settings } = isolation
+  const { home, clock, log, lock, settings } = isolation
   const environments = createEnvironments(isolation)
   return {
     isolation,
@@ -61,7 +61,7 @@ export const fleetIn = (
     agents: new Map(agents.map((agent) => [agent.name, agent])),
     redact: (text) => text,
     cgroup: undefined,
-    sessions: createSessions({ home, clock, log, env }, settings.fleetSession),
+    sessions: createSessions({ home, clock, log, lock, env }, settings.fleetSession),
     installation,
     executing: new Set(),
     wakeServer: async () => false,

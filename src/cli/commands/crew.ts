@@ -19,7 +19,7 @@ const crewJson = (agent: FleetAgent, trees: Trees) => ({
   worktrees: trees.map(({ codebase, environment }) => ({ codebase: codebase.name, ...placeJson(environment) })),
 })
 
-type Added = CrewAdded & { readonly staleDays: number }
+type Added = CrewAdded & { readonly staleDays: number; readonly canAttach: boolean }
 
 const add = async (call: Call): Promise<Added> => {
   const workplace = await call.open()
@@ -37,7 +37,9 @@ const add = async (call: Call): Promise<Added> => {
     for (const notice of added.trees.flatMap(({ notices }) => notices)) call.notice(notice)
     for (const { id } of codebases) keepSpares(id)
   }
-  return { ...added, staleDays: context.settings.staleDays }
+  const kind = added.outcome === 'added' ? added.agent.session?.kind : undefined
+  const canAttach = kind !== undefined && fleet.sessions.of(kind).can.attach
+  return { ...added, staleDays: context.settings.staleDays, canAttach }
 }
 
 /** `--codebase` may be repeated; default: the current directory's. */
@@ -61,12 +63,13 @@ const codebasesOf = async (
 const addedText = (result: Added, view: View): string => {
   if (result.outcome === 'limit') return limitText(result.report, result.staleDays, view)
   const { agent, trees } = result
-  const watch = lastCommand(view.commandText(`attach ${shellWord(agent.name)}`), view)
+  const name = shellWord(agent.name)
+  const speak = lastCommand(view.commandText(result.canAttach ? `attach ${name}` : `nudge ${name} "<text>"`), view)
   return [
     `${view.paint('green', 'Added')} ${view.paint('bold', agent.name)} to the crew`,
     ...trees.map(({ codebase, environment }) => `  ${codebase.name}  ${tilde(environment.path, view)}`),
     agent.state === 'working'
-      ? `Talk to it: ${watch}`
+      ? `Talk to it: ${speak}`
       : `The fleet is down. Start it: ${lastCommand(view.commandText('fleet up'), view)}`,
   ].join('\n')
 }

@@ -31,7 +31,9 @@ export const agentSessionCommand = command<undefined, CliCall>({
     const show = (text: string): void => call.live?.(text)
     const input = readInput(process.stdin)
     await runAgentSession(fleet, callerIn(context.ownEnvironment), {
-      next: (unwanted) => input.next(AbortSignal.any([call.signal, ...(unwanted === undefined ? [] : [unwanted])])),
+      next: (unwanted, after) =>
+        input.next(AbortSignal.any([call.signal, ...(unwanted === undefined ? [] : [unwanted])]), after),
+      queued: () => input.queued(),
       show: (event) => show(eventText(event, view)),
       primed: (primer) => primerText(primer, { ...view, now: context.clock() }),
       signal: call.signal,

@@ -4,6 +4,7 @@ import { toPriority } from '../../domain/fleet/item.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
+import { callerIn } from '../../fleet/caller.ts'
 import type { FleetContext } from '../../fleet/context.ts'
 import { unknownAgent } from '../../fleet/peek-and-nudge.ts'
 import { itemNumbered } from '../../fleet/items/add.ts'
@@ -14,8 +15,9 @@ import { boundCodebase, findTargetCodebase } from '../target.ts'
 /** Who changes something, for an item's history: a conversation, an agent in its session, or a person at a terminal. */
 export const changerOf = ({ chat }: Pick<Call, 'chat'>, { isolation }: Pick<FleetContext, 'isolation'>): string => {
   if (chat !== undefined) return `${chat.conversation.platform}:${chat.conversation.conversationId}`
-  const agent = isolation.ownEnvironment?.['COPPICE_AGENT']
-  return agent === undefined ? 'cli' : `agent:${agent}`
+  const { agent, spawn } = callerIn(isolation.ownEnvironment)
+  // Outside a session, COPPICE_AGENT is a setting.
+  return agent === undefined || spawn === undefined ? 'cli' : `agent:${agent}`
 }
 
 /** The repository whose items a list shows; undefined: all. In a repository's thread it is never all. */

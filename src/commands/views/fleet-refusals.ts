@@ -104,10 +104,11 @@ export const explainDone = (why: DoneRefusal, view: View): Explained => {
         ],
       }
     case 'other-branch':
+      // After the switch, commits on no branch are where HEAD was before.
       return {
         what: `${why.path} is on ${why.head === undefined ? 'no branch' : `the branch ${why.head}`} instead of ${why.branch}`,
         todo: [
-          remedy`switch back and take your commits along: ${shell(`git -C ${shellWord(why.path)} switch ${shellWord(why.branch)} && git -C ${shellWord(why.path)} merge ${shellWord(why.head ?? '<commit>')}`)}`,
+          remedy`switch back and take your commits along: ${shell(`git -C ${shellWord(why.path)} switch ${shellWord(why.branch)} && git -C ${shellWord(why.path)} merge ${shellWord(why.head ?? 'HEAD@{1}')}`)}`,
         ],
       }
     case 'no-commits':

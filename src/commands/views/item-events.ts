@@ -1,5 +1,6 @@
 import type { ItemEvent, SentBackReason } from '../../domain/fleet/event.ts'
 import { isParkedElsewhere, type Item } from '../../domain/fleet/item.ts'
+import { withFullStop } from '../../domain/text/words.ts'
 import { describeParkReason } from './items.ts'
 
 /** `Item 7 (Fix login)` */
@@ -15,8 +16,8 @@ export const describeItemEvent = (event: ItemEvent): string => {
       return `${item}: ${event.agent} is working on it again.`
     case 'parked':
       return isParkedElsewhere({ parked: event.reason })
-        ? `${item} is parked: ${describeParkReason(event.reason)}.`
-        : `${item} needs you: ${describeParkReason(event.reason)}.`
+        ? withFullStop(`${item} is parked: ${describeParkReason(event.reason)}`)
+        : withFullStop(`${item} needs you: ${describeParkReason(event.reason)}`)
     case 'pull-request':
       return `${item} has a pull request: ${event.url}`
     case 'pushed':

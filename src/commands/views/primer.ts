@@ -1,5 +1,6 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { fillPrompt } from '../../domain/fleet/prompt.ts'
+import { withoutInvisible } from '../../domain/text/visible.ts'
 import type { Attempt, Primer } from '../../fleet/prime.ts'
 import { agentJson } from './agents.ts'
 import { describeParkReason, describeUnhook, itemJson, placeJson, stateWord } from './items.ts'
@@ -28,7 +29,7 @@ const primerInWords = (primer: Primer, view: View): string => {
     '',
     ...section(
       'Commits so far, newest first',
-      commits.map(({ sha, subject }) => `${sha.slice(0, 7)} ${subject}`),
+      commits.map(({ sha, subject }) => `${sha.slice(0, 7)} ${oneLine(subject)}`),
       'none',
     ),
     `Not committed: ${uncommitted === undefined ? 'unknown' : describeUncommitted(uncommitted) || 'nothing'}`,
@@ -47,8 +48,11 @@ const primerInWords = (primer: Primer, view: View): string => {
 const section = (title: string, lines: readonly string[], none: string): string[] =>
   lines.length === 0 ? [`${title}: ${none}`] : [`${title}:`, ...lines.map((line) => `  ${line}`)]
 
+/** It stays in its place in the list, whatever is in it. */
+const oneLine = (text: string): string => withoutInvisible(text).replaceAll(/\s+/g, ' ')
+
 const attemptLine = ({ at, agent, ended }: Attempt, now: number): string =>
-  `${ago(at, now)}: ${agent ?? 'parked'}${agent === undefined ? '' : ' '}${typeof ended === 'string' ? describeUnhook(ended) : `: ${describeParkReason(ended)}`}`
+  `${ago(at, now)}: ${agent ?? 'parked'}${agent === undefined ? '' : ' '}${typeof ended === 'string' ? describeUnhook(ended) : `: ${oneLine(describeParkReason(ended))}`}`
 
 const finishLines = ({ formula, item, codebase }: Primer): string[] => {
   const itemId = item?.id ?? 0

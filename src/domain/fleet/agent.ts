@@ -60,6 +60,9 @@ export type FleetSession = {
 /** worker: spawned for an item, gone when it is done. crew: permanent, with a worktree in any number of codebases. */
 export type FleetAgentKind = 'worker' | 'crew'
 
+/** The platform of the conversations that store agents' sessions. */
+export const FLEET_PLATFORM = 'fleet'
+
 /** A named agent of the fleet. `program` is what it runs. */
 export type FleetAgent = {
   readonly id: string

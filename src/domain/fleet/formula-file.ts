@@ -70,16 +70,18 @@ const hasEffect: Readonly<Record<BuiltInStep, boolean>> = {
   leave: true,
 }
 
-/** Nothing takes effect before the intent is recorded, and `leave` is last. */
+/** Nothing takes effect before the intent is recorded, and nothing comes between `settle` and `leave`, which is last. */
 const assertOrder = (steps: readonly FormulaStep[], problem: (message: string, remedy?: string) => AppError): void => {
   const places = required.map((step) => steps.indexOf(step))
   const inOrder = places.every((place, i) => place >= 0 && place > (places[i - 1] ?? -1))
   const repeated = steps.find((step, i) => typeof step === 'string' && steps.indexOf(step) !== i)
   const early = steps.findIndex((step) => typeof step === 'string' && hasEffect[step])
-  const remedy = `${required.join(', ')} are required, once each and in this order; other built-in steps come after intent, and commands anywhere before leave`
+  const remedy = `${required.join(', ')} are required, once each and in this order; other built-in steps come between intent and settle, and commands anywhere before settle`
   if (!inOrder || steps.at(-1) !== 'leave') throw problem('required steps are missing or out of order', remedy)
   if (typeof repeated === 'string') throw problem(`\`${repeated}\` is listed twice`, remedy)
   const [, intent = 0, settle = 0] = places
+  // What failed there could no longer send the agent back to its item.
+  if (settle !== steps.length - 2) throw problem('something happens between `settle` and `leave`', remedy)
   if (early >= 0 && early < intent) throw problem('something happens before `intent`', remedy)
   if (steps.includes('validate-discard')) throw problem('`validate-discard` is only for `discard`', remedy)
   const push = steps.indexOf('push')

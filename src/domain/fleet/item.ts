@@ -90,6 +90,7 @@ export const isParkedElsewhere = ({ parked }: Pick<Item, 'parked'>): boolean =>
 
 export const maxTitleLength = 300
 export const maxBodyLength = 100_000
+const maxNoteLength = 2_000
 
 /** A unit of queued work in the fleet, hooked to at most one agent. */
 export type Item = {
@@ -143,6 +144,12 @@ export const toTitle = (text: string): string => {
     })
   }
   return title
+}
+
+/** What a person is asked. Shown in terminals and chats, and to the next agent that gets the item. */
+export const toNote = (text: string): string => {
+  const note = withoutInvisible(text).trim()
+  return note.length <= maxNoteLength ? note : `${note.slice(0, maxNoteLength).toWellFormed()} …`
 }
 
 export const toBody = (text: string): string => {

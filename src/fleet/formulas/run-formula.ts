@@ -8,6 +8,7 @@ import type { DoneRefusal } from '../../domain/fleet/done-refusal.ts'
 import { type FormulaRun, isIntended, nextStep, type StepRecord, stepName } from '../../domain/fleet/formula.ts'
 import { liveness } from '../../process/identity.ts'
 import { isSame } from '../../process/tree.ts'
+import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
 import type { StepResult, StepSubject } from './step.ts'
 import { stepOf } from './steps/registry.ts'
@@ -68,6 +69,17 @@ export const takeOverFormula = async (
   } finally {
     await release(context, run.id)
   }
+}
+
+/** Nobody is to finish what this agent has begun. Call in a transaction. False if somebody is just doing it. */
+export const abandonFormula = async (context: FleetContext, store: Store, agentId: string): Promise<boolean> => {
+  const { host, self, clock } = context.isolation
+  const begun = await store.formulaRuns.runningOf(agentId)
+  if (begun === undefined) return true
+  if (isHeld(context, begun)) return false
+  if (!(await store.formulaRuns.claim(begun.id, begun.holder, { host, process: self }))) return false
+  await store.formulaRuns.update(begun.id, { state: 'refused', holder: undefined }, clock())
+  return true
 }
 
 export const runOf = async ({ isolation: { store } }: FleetContext, id: string): Promise<FormulaRun> => {

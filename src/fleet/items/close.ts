@@ -1,15 +1,18 @@
 import { shellWord } from '../../domain/text/shell-word.ts'
+import { isProvablyDead } from '../../isolation/agents-inside.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { type FleetAgent, mayHaveSession } from '../../domain/fleet/agent.ts'
-import { isSettled, type Item, type ParkReason } from '../../domain/fleet/item.ts'
+import { isSettled, type Item, type ParkReason, toNote } from '../../domain/fleet/item.ts'
 import type { GateAnswer } from '../../domain/removal/gates.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
 import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
-import { deleteAgentFiles, isProvablyDead } from '../end-session.ts'
+import { deleteAgentFiles } from '../end-session.ts'
+import { abandonFormula } from '../formulas/run-formula.ts'
 import { itemNumbered } from './add.ts'
 import { parkItem, unhookItem } from './change.ts'
+import { noteInWorktree } from './note-in-worktree.ts'
 
 export type Closed = {
   readonly item: Item
@@ -53,6 +56,9 @@ const close = async (
 ): Promise<boolean> => {
   const { clock } = context.isolation
   if (agent !== undefined) {
+    if (!(await abandonFormula(context, store, agent.id))) {
+      throw new AppError('busy', `${agent.name} is just finishing item ${item.id}`, { remedy: 'try again' })
+    }
     await releaseAgent(store, agent, clock())
     const gone = { to: 'closed', agent: agent.name, why: 'closed', by, withoutEnvironment: true } as const
     return unhookItem(context, store, item, gone)
@@ -76,18 +82,19 @@ const assertNotRunning = async (context: FleetContext, agent: FleetAgent, { id }
   if (agent.host !== context.isolation.host) {
     throw new AppError('busy', `the agent of item ${id} is on another machine`, { remedy: 'close the item there' })
   }
-  if (!mayHaveSession(agent.state) && (await isProvablyDead(context, agent))) return
+  if (!mayHaveSession(agent.state) && (await isProvablyDead(context.isolation, agent))) return
   throw new AppError('busy', `${agent.name} is working on item ${id}`, {
     remedy: remedy`stop it first: ${coppice(`fleet down ${shellWord(agent.name)}`)}`,
   })
 }
 
-const removeWorktree = async (
-  { isolation, environments }: FleetContext,
-  { environmentId }: Item,
-): Promise<Closed['worktree']> => {
-  const environment = environmentId === undefined ? undefined : await isolation.store.environments.get(environmentId)
+const removeWorktree = async (context: FleetContext, { id, environmentId }: Item): Promise<Closed['worktree']> => {
+  const { isolation, environments } = context
+  const { store } = isolation
+  const environment = environmentId === undefined ? undefined : await store.environments.get(environmentId)
   if (environment === undefined || environment.status !== 'active') return undefined
+  const codebase = await store.codebases.get(environment.codebaseId)
+  await noteInWorktree(context, codebase, environment, id)
   try {
     const outcome = await (await environments()).destroy(environment, { trigger: 'fleet' })
     return { environment, kept: outcome.outcome === 'refused' ? outcome.reasons : [] }
@@ -105,7 +112,7 @@ export const parkByHand = (
 ): Promise<Item> =>
   context.isolation.store.transaction(async (inside) => {
     const item = await itemNumbered(inside, itemId)
-    const reason: ParkReason = { kind: 'asked', note: note?.slice(0, 2_000) }
+    const reason: ParkReason = { kind: 'asked', note: note === undefined ? undefined : toNote(note) }
     // With a question of its own, it would look as if that had been asked.
     if (item.state === 'parked' && note !== undefined) {
       throw new AppError('usage', `item ${itemId} is parked already`, {

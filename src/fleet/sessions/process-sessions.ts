@@ -35,6 +35,7 @@ export const createProcessSessions = (context: SessionsContext): SessionKindRule
       const [program, ...args] = wrapped(command, {
         mark,
         directory,
+        worktree,
         answersRequests,
         log: { file: logFile(home, name), longestBytes: longestLogBytes },
       })
@@ -83,7 +84,8 @@ const sessionIn = (directory: string, name: string): ListedSession[] => {
 /** Doesn't throw: one unreadable file must not hide the sessions of other agents. */
 const rootIn = (directory: string): ProcessIdentity | undefined | 'unusable' => {
   try {
-    return parseIdentityWord(readUntrustedTextSync(rootFile(directory), { maxBytes: 1_000 })?.trim() ?? '')
+    const text = readUntrustedTextSync(rootFile(directory), { maxBytes: 1_000 })
+    return text === undefined ? undefined : (parseIdentityWord(text.trim()) ?? 'unusable')
   } catch {
     return 'unusable'
   }

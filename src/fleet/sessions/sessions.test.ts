@@ -1,11 +1,22 @@
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
 import type { FleetSession } from '../../domain/fleet/agent.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
+import { createRepositoryLock } from '../../isolation/lock/lock.ts'
 import { argumentsOf } from '../../process/arguments.ts'
 import { identifySync, liveness } from '../../process/identity.ts'
 import { createLogger } from '../../process/log.ts'
@@ -33,6 +44,7 @@ const contextOf = () => ({
   home: box.path('state'),
   clock: Date.now,
   env: { ...box.env, CANARY: 'of-ours' },
+  lock: createRepositoryLock({ clock: Date.now, random: Math.random }),
   log: createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text }),
 })
 
@@ -65,12 +77,20 @@ describe.each([
   const printed = (): string => readFileSync(logFile(box.path('state'), 'alder'), 'utf8')
 
   test('runs the program in its directory, with exactly its variables, and takes input', async () => {
-    const script = 'pwd; env | sort; while read -r line; do echo "got: $line"; done'
-    const { sessions, started, roots } = await start(session(['sh', '-c', script]))
+    const script = 'pwd; echo "${#0}"; env | sort; while read -r line; do echo "got: $line"; done'
+    // tmux would expand some of these, and run one.
+    const odd = box.path(`c#H ##{pane_id} #(touch ${box.root}/ran) #[x] ##[y] it's "50%;`)
+    mkdirSync(odd, { recursive: true })
+    const { sessions, started, roots } = await start(
+      // tmux takes 16 kB on its own command line.
+      session(['sh', '-c', script, "it's; long".repeat(2_000)], { directory: odd }),
+    )
     expect(started).toMatchObject({ kind, root: roots[0] })
     expect(liveness(programIn(directory()) ?? { pid: 0, startTime: '' })).toBe('alive')
     await expect.poll(() => printed()).toContain('TOKEN=it')
-    expect(printed()).toContain(box.root)
+    expect(printed()).toMatch(new RegExp(`^${RegExp.escape(odd)}\r?$`, 'm'))
+    expect(existsSync(box.path('ran'))).toBe(false)
+    expect(printed()).toMatch(/^20000\r?$/m)
     expect(printed()).toContain("TOKEN=it's a secret")
     for (const hidden of ['CANARY', 'TMUX']) expect(printed()).not.toContain(hidden)
     await sessions.send(started, 'first words')
@@ -128,6 +148,12 @@ describe.each([
     expect((await sessions.list()).filter(({ dead }) => !dead)).toEqual([])
   })
 
+  test('it starts in its directory or not at all', async () => {
+    const starting = start(session(['sh', '-c', 'pwd; sleep 100'], { directory: box.path('gone') }))
+    await expect(starting).rejects.toMatchObject({ code: 'program-failed' })
+    expect(printed()).not.toContain(box.home)
+  })
+
   test('if its first process cannot be recorded, it ends', async () => {
     const sessions = create(contextOf())
     let root: ProcessIdentity | undefined
@@ -165,6 +191,10 @@ describe.each([
     // What was printed before that is in the other one.
     writeFileSync(log, 'last\n')
     expect(tailOf(log, 2).split('\n')).toEqual([expect.stringMatching(/^\d+$/), 'last'])
+    // It isn't read from wherever an agent says.
+    rmSync(log)
+    symlinkSync('/etc/passwd', log)
+    expect(() => tailOf(log, 1)).toThrow(`${log} is a symbolic link`)
   })
 
   test('a log that can no longer be written stops nobody', async () => {

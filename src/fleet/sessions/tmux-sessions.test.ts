@@ -1,10 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
 import type { FleetSession } from '../../domain/fleet/agent.ts'
+import { createRepositoryLock } from '../../isolation/lock/lock.ts'
 import { liveness } from '../../process/identity.ts'
 import { killRun } from '../../process/kill.ts'
 import { createLogger } from '../../process/log.ts'
@@ -35,16 +36,17 @@ const tmux = (...args: readonly string[]): string =>
   execFileSync('tmux', ['-S', tmuxSocket(home()), ...args], { encoding: 'utf8' }).trim()
 const serverPid = (): number => Number(tmux('display-message', '-p', '#{pid}'))
 
-const sessionsHere = () =>
+const sessionsHere = (path = box.env['PATH']) =>
   createTmuxSessions({
     home: home(),
     clock: Date.now,
-    env: { ...box.env, CANARY: 'of-ours' },
+    env: { ...box.env, PATH: path, CANARY: 'of-ours' },
+    lock: createRepositoryLock({ clock: Date.now, random: Math.random }),
     log: createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text }),
   })
 
-const start = async (name: string, script: string) => {
-  const sessions = sessionsHere()
+const start = async (name: string, script: string, path?: string) => {
+  const sessions = sessionsHere(path)
   const mark = { id: `test.${randomUUID()}`, cgroup: undefined }
   marks.push(mark)
   const command = ['sh', '-c', script] as const
@@ -88,6 +90,14 @@ test('a message to a program that has ended is an error', async () => {
   await expect(sessions.send(session, 'more')).rejects.toMatchObject({ code: 'program-failed' })
 })
 
+test('messages that are sent at once arrive one by one, in order', async () => {
+  const { sessions, session } = await start('alder', echo)
+  const texts = Array.from({ length: 9 }, (_, n) => `message ${n}`)
+  await Promise.all(texts.map((text) => sessions.send(session, text)))
+  const got = async () => (await sessions.peek(session, 100)).split('\n').filter((line) => line.startsWith('got'))
+  await expect.poll(got).toEqual(texts.map((text) => `got: ${text}`))
+})
+
 const attachTo = (sessions: SessionKindRules, session: FleetSession) =>
   sessions.attachCommand?.(session) ?? expect.unreachable('nobody can attach to it')
 
@@ -110,9 +120,55 @@ test('a server whose socket was deleted is found again, and no second one is sta
   await sessions.send(session, 'still there')
   await expect.poll(() => sessions.peek(session, 3)).toContain('got: still there')
   rmSync(tmuxSocket(home()))
+  execFileSync('mkfifo', [tmuxSocket(home())])
   await start('beech', 'read -r line')
   expect(serverPid()).toBe(server)
   expect((await sessions.list()).map(({ name }) => name)).toEqual(['alder', 'beech'])
+})
+
+test('a session starts, although the server was just exiting when it was asked', async () => {
+  writeFileSync(
+    box.path('tmux'),
+    `#!/bin/sh
+case "$*" in *new-session*) if mkdir '${box.path('asked')}' 2>/dev/null; then echo 'server exited unexpectedly' >&2; exit 1; fi ;; esac
+PATH='${box.env['PATH'] ?? ''}' exec tmux "$@"`,
+    { mode: 0o755 },
+  )
+  const { sessions, session } = await start('alder', echo, `${box.root}:${box.env['PATH'] ?? ''}`)
+  expect(existsSync(box.path('asked'))).toBe(true)
+  expect(await sessions.list()).toMatchObject([{ name: 'alder', root: session.root, dead: false }])
+})
+
+test('a socket outside the home is in a directory that only we can enter', () => {
+  const long = box.path('x'.repeat(120))
+  const directory = dirname(tmuxSocket(long))
+  try {
+    expect(statSync(directory).mode & 0o777).toBe(0o700)
+    chmodSync(directory, 0o750)
+    expect(() => tmuxSocket(long)).toThrow("isn't a private directory")
+    rmSync(directory, { recursive: true })
+    symlinkSync(box.root, directory)
+    expect(() => tmuxSocket(long)).toThrow("isn't a private directory")
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+})
+
+test('through a link nobody’s server is commanded', async () => {
+  const theirs = ['-S', box.path('theirs'), '-f', '/dev/null'] as const
+  execFileSync('tmux', [...theirs, 'new-session', '-d', '-s', 'coppice-alder', 'sleep 1000'], { env: box.env })
+  try {
+    mkdirSync(dirname(tmuxSocket(home())), { recursive: true })
+    symlinkSync(box.path('theirs'), tmuxSocket(home()))
+    const sessions = sessionsHere()
+    for (const attempt of [sessions.list(), sessions.clear('alder'), start('beech', 'read -r line')]) {
+      await expect(attempt).rejects.toThrow('is a symbolic link')
+    }
+    expect(execFileSync('tmux', [...theirs, 'list-sessions', '-F', '#S'], { encoding: 'utf8' })).toBe('coppice-alder\n')
+  } finally {
+    execFileSync('tmux', [...theirs, 'kill-server'])
+    rmSync(tmuxSocket(home()))
+  }
 })
 
 const base = writableCgroup()

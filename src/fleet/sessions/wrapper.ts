@@ -30,13 +30,16 @@ fi
 /**
  * The shell around an agent's program. It records the program's exit code on disk, whatever happens to tmux or to
  * Coppice, and ignores signals that are meant for the program. Arguments: the cgroup and the limit of the mark; the
- * agent's directory; whether to answer requests (or empty); the log (empty with a terminal), its maximum size and its
- * writer; the program and its arguments.
+ * agent's directory; the worktree; whether to answer requests (or empty); the log (empty with a terminal), its maximum
+ * size and its writer; the program and its arguments.
+ *
+ * The shell changes to the worktree itself: if that is gone, tmux would start it in the home directory.
  *
  * `$TMUX` is unset, so that an agent that uses tmux gets the user's server, not the one with all agents.
  */
-const SCRIPT = `${MARK_SCRIPT}dir=$1 requests=$2 log=$3 longest=$4 writer=$5 answering=; shift 5
+const SCRIPT = `${MARK_SCRIPT}dir=$1 tree=$2 requests=$3 log=$4 longest=$5 writer=$6 answering=; shift 6
 unset TMUX TMUX_PANE
+cd "$tree" || exit 126
 if [ -f "$dir/environment" ]; then . "$dir/environment" && rm -f "$dir/environment" || exit 126; fi
 ${BACKGROUND}${REQUESTS}trap : HUP INT QUIT TERM
 sh -c '${STARTER}' "$dir" "$@"
@@ -46,16 +49,19 @@ printf "%s\\n" "$code" >"$dir/ended.new" && { sync "$dir/ended.new" 2>/dev/null 
 exit "$code"
 `
 
+/** Without a command, `environment` has it. */
 export const wrapped = (
-  command: readonly [string, ...string[]],
+  command: readonly [string, ...string[]] | readonly [],
   {
     mark,
     directory,
+    worktree,
     answersRequests = false,
     log,
   }: {
     readonly mark: RunMark
     readonly directory: string
+    readonly worktree: string
     readonly answersRequests?: boolean | undefined
     /** Without a terminal: where its output goes. */
     readonly log?: { readonly file: string; readonly longestBytes: number }
@@ -67,6 +73,7 @@ export const wrapped = (
   'coppice-session',
   ...markArguments(mark),
   directory,
+  worktree,
   answersRequests ? 'yes' : '',
   log?.file ?? '',
   String(log?.longestBytes ?? 0),
@@ -74,9 +81,18 @@ export const wrapped = (
   ...command,
 ]
 
-/** Content of the file `environment`, which the shell reads so that no value appears on a command line. */
-export const environmentScript = (variables: Readonly<Record<string, string>>): string =>
-  Object.entries(variables)
+/**
+ * Content of the file `environment`, which the shell reads so that no value appears on a command line. It also has the
+ * program's command, because tmux accepts no command line longer than 16 kB.
+ */
+export const environmentScript = (
+  variables: Readonly<Record<string, string>>,
+  command: readonly [string, ...string[]],
+): string => {
+  const exports = Object.entries(variables)
     .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
-    .map(([name, value]) => `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'\n`)
-    .join('')
+    .map(([name, value]) => `export ${name}=${quoted(value)}\n`)
+  return `${exports.join('')}set -- ${command.map(quoted).join(' ')}\n`
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`

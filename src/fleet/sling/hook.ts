@@ -4,6 +4,7 @@ import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import { type Item, isSettled } from '../../domain/fleet/item.ts'
 import type { PoolSettings } from '../../domain/fleet/pool.ts'
 import type { SlingRefusal } from '../../domain/fleet/sling-refusal.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
 import { freeNames } from '../names.ts'
@@ -38,7 +39,7 @@ export const hookNewAgent = async (
   const { item, pool, codebase, program } = hooking
   const kept = await keptEnvironment(isolation.store, item)
   // If the item has an environment, the new agent takes the name of the one that it was created for.
-  const names = kept === undefined ? freeNames(context, pool, codebase.id) : [kept.work.id]
+  const names = kept === undefined ? freeNames(context, pool) : [kept.work.id]
   for await (const name of names) {
     const agent = newAgent(context, {
       name,
@@ -54,12 +55,25 @@ export const hookNewAgent = async (
     )
     if (outcome !== 'name-taken') return outcome
   }
-  throw new AppError('name-invalid', `the pool ${pool.name} has no free names`)
+  if (kept === undefined) throw new AppError('name-invalid', `the pool ${pool.name} has no free names`)
+  throw await ownerAtWork(isolation, kept)
 }
 
 const keptEnvironment = async (store: Store, item: Item | undefined): Promise<IsolatedEnvironment | undefined> => {
   const kept = item?.environmentId === undefined ? undefined : await store.environments.get(item.environmentId)
   return kept?.status === 'active' ? kept : undefined
+}
+
+/** The item's environment was created for an agent that is still there. */
+const ownerAtWork = async (
+  { store, host }: Pick<FleetContext['isolation'], 'store' | 'host'>,
+  { branch, work: { id: name } }: IsolatedEnvironment,
+): Promise<AppError> => {
+  const owner = await store.fleetAgents.byName(host, name)
+  return new AppError('busy', `the item's work is in ${branch}, the worktree of ${name}`, {
+    remedy:
+      owner?.kind === 'crew' ? `give it to ${name}: add --crew ${shellWord(name)}` : `try again when ${name} is gone`,
+  })
 }
 
 const hook = async (

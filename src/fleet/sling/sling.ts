@@ -50,7 +50,7 @@ export const sling = async (context: FleetContext, request: SlingRequest): Promi
   if (hooked !== undefined) hooked = await stopEnded(context, hooked)
   // An item that already has an agent continues with that one, in its worktree.
   if (hooked !== undefined && (hooked.state === 'stopped' || hooked.state === 'crashed')) {
-    const { agent, environment } = await restartAgent(context, hooked, item, request)
+    const { agent, environment } = await restartAgent(context, hooked, item, { ...request, unpark: true })
     return started(context, { agent, environment, codebase, notices: [] }, item)
   }
   if (hooked !== undefined && item.state === 'parked' && hooked.state === 'working') {

@@ -25,17 +25,17 @@ export const undoSling = async (context: FleetContext, agentId: string): Promise
   const isKept = await removeOwnEnvironment(context, agent)
   await failpoint('undo-sling.environment')
   const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)
-  await store.transaction(async (inside) => {
+  const isOurs = await store.transaction(async (inside) => {
     const end = { endedAt: clock(), session: undefined, holder: self }
-    if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'gone', end))) return
-    if (item?.state === 'hooked') {
-      const why = 'not-started'
-      const withoutEnvironment = !isKept
-      await unhookItem(context, inside, item, { to: 'open', agent: agent.name, why, by: 'fleet', withoutEnvironment })
-    }
+    if (!(await inside.fleetAgents.move(agent.id, 'spawning', 'gone', end))) return false
+    if (item?.state !== 'hooked') return true
+    const why = 'not-started'
+    const withoutEnvironment = !isKept
+    await unhookItem(context, inside, item, { to: 'open', agent: agent.name, why, by: 'fleet', withoutEnvironment })
+    return true
   })
   await failpoint('undo-sling.unhooked')
-  deleteAgentFiles(context, agent.name)
+  if (isOurs) deleteAgentFiles(context, agent.name)
   if (isKept) log.warn('an agent could not be started, and its worktree was kept', { agent: agent.name })
 }
 
@@ -48,6 +48,8 @@ const removeOwnEnvironment = async (context: FleetContext, agent: FleetAgent): P
   const found = await store.environments.liveByWork(agent.codebaseId, work)
   if (found === undefined) return false
   if (found.createdAt < agent.createdAt || found.status !== 'active') return true
+  // The clock may have been set back since: it is the worktree of the last agent of this name.
+  if ((await store.fleetAgents.lastGone(agent.host, agent.name))?.environmentId === found.id) return true
   const askedBy = agent.itemId === undefined ? agent.id : itemHolder(agent.itemId)
   try {
     const outcome = await (await environments()).destroy(found, { trigger: 'fleet', askedBy })

@@ -45,11 +45,16 @@ const isNamedAfter = (branch: BranchName, work: RecallRequest['work']): boolean 
   work.type === 'agent' && branch.startsWith(`agent/${work.id}-`)
 
 /** Inserts it, unless a live one has its work, branch or path. */
-export const insertRecalled = async (
+export const insertRecalled = (
   { store }: Pick<IsolationContext, 'store'>,
   environment: IsolatedEnvironment,
-): Promise<IsolatedEnvironment> => {
-  const inserted = await store.environments.insert(environment, undefined)
-  if (inserted.outcome === 'inserted') return environment
-  throw new AppError('not-adoptable', `another worktree has the work, branch or path of ${environment.branch}`)
-}
+  { record }: RecallRequest,
+): Promise<IsolatedEnvironment> =>
+  store.transaction(async (inside) => {
+    const inserted = await inside.environments.insert(environment, undefined)
+    if (inserted.outcome !== 'inserted') {
+      throw new AppError('not-adoptable', `another worktree has the work, branch or path of ${environment.branch}`)
+    }
+    await record?.(inside, environment)
+    return environment
+  })

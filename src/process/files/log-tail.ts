@@ -1,10 +1,10 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { unlessMissingSync } from '../../domain/missing.ts'
-import { requireRegular } from './read-untrusted.ts'
+import { openError, requireRegular } from './read-untrusted.ts'
 
 /** The last `maxBytes` of a log, as text. Empty without one. */
 export const readTail = (path: string, maxBytes: number): string => {
-  const file = unlessMissingSync(() => openSync(path, READING))
+  const file = opened(path)
   if (file === undefined) return ''
   requireRegular(path, file)
   try {
@@ -14,6 +14,14 @@ export const readTail = (path: string, maxBytes: number): string => {
     return buffer.toString('utf8', 0, length)
   } finally {
     closeSync(file)
+  }
+}
+
+const opened = (path: string): number | undefined => {
+  try {
+    return unlessMissingSync(() => openSync(path, READING))
+  } catch (error) {
+    throw openError(path, error)
   }
 }
 

@@ -1,11 +1,10 @@
 import { AppError, toAppError } from '../../../domain/errors.ts'
 import { type FormulaRun, hasStep } from '../../../domain/fleet/formula.ts'
 import { identityWord } from '../../../domain/process-identity.ts'
-import { writeAgentFile } from '../../agent-file.ts'
 import { isInside } from '../../caller.ts'
-import { endSession, deleteAgentFiles } from '../../end-session.ts'
+import { deleteAgentFiles, endSession, isLatestLife } from '../../end-session.ts'
 import type { FleetContext } from '../../context.ts'
-import { treeOf } from '../../tree.ts'
+import { noteInWorktree } from '../../items/note-in-worktree.ts'
 import type { Step, StepSubject } from '../step.ts'
 
 /**
@@ -14,8 +13,9 @@ import type { Step, StepSubject } from '../step.ts'
  */
 export const leave: Step = async (context, subject) => {
   const { isolation } = context
-  const { agent } = subject
+  const { run, agent, codebase, environment } = subject
   if (agent.kind === 'crew') {
+    await noteInWorktree(context, codebase, environment, run.itemId)
     return {
       state: 'done',
       record: async (store) => void (await store.fleetAgents.move(agent.id, 'finishing', 'working')),
@@ -23,17 +23,17 @@ export const leave: Step = async (context, subject) => {
   }
   if (isInside(isolation, agent)) {
     // The process that ends a session must not be part of it.
-    await context.inBackground(['leave', subject.run.id, identityWord(isolation.self)])
+    await context.inBackground(['leave', run.id, identityWord(isolation.self)])
     return { state: 'handed-over' }
   }
   if (!(await endSession(context, agent))) {
     throw new AppError('busy', `couldn't end the session of ${agent.name}: some of its processes are still running`)
   }
   await isolation.failpoint('leave.session')
-  await recordReview(context, subject)
+  await noteInWorktree(context, codebase, environment, run.itemId)
   const detail = await removeEnvironment(context, subject)
   await isolation.failpoint('leave.environment')
-  deleteAgentFiles(context, agent.name)
+  if (await isLatestLife(context, agent)) deleteAgentFiles(context, agent.name)
   return {
     state: 'done',
     ...(detail !== undefined && { detail }),
@@ -44,16 +44,6 @@ export const leave: Step = async (context, subject) => {
       await store.fleetAgents.move(now.id, now.state, 'gone', { endedAt: isolation.clock(), session: undefined })
     },
   }
-}
-
-/** Writes the state `in_review` into a worktree that waits for a merge, in case the database is lost. */
-const recordReview = async (
-  { isolation }: FleetContext,
-  { run, agent, codebase, environment }: StepSubject,
-): Promise<void> => {
-  const item = run.itemId === undefined ? undefined : await isolation.store.items.get(run.itemId)
-  if (environment?.status !== 'active' || item?.state !== 'in_review') return
-  writeAgentFile(await treeOf(isolation, codebase, environment), agent, item)
 }
 
 /** Returns why the environment wasn't removed, if it should have been. */

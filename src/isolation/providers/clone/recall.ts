@@ -46,7 +46,7 @@ export const recallClone = (
     const head = await readHead(tree.gitDir)
     const branch = head !== undefined && 'branch' in head ? head.branch : undefined
     const row = recalledRow(context, codebase, found, request, { provider: 'clone', adminName: undefined, branch })
-    const environment = await insertRecalled(context, row)
+    const environment = await insertRecalled(context, row, request)
     for (const why of (await importTips(context, codebase, [environment])).values()) {
       context.log.warn("a recalled clone's commits could not be imported yet", { path: tree.path, why })
     }

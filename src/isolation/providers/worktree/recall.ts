@@ -57,5 +57,5 @@ export const recallWorktree = async (
     if (content?.trust !== 'own') {
       throw new AppError('not-adoptable', `the commits of ${row.branch} aren't proven to be the repository's own`)
     }
-    return insertRecalled(context, row)
+    return insertRecalled(context, row, request)
   })
