@@ -13,6 +13,7 @@ import { reconcile } from '../../src/isolation/reconcile.ts'
 import { built } from '../helpers/built.ts'
 import { everyCase } from '../helpers/every-case.ts'
 import { type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
+import { runnableKinds } from '../helpers/tmux.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { said } from '../helpers/words.ts'
 import { type GithubDouble, startDouble } from '../platforms/github-double.ts'
@@ -39,9 +40,7 @@ type Case = { readonly kind: SessionKind; readonly isolationProvider: ProviderNa
  * environments take turns.
  */
 const cases: readonly Case[] = everyCase
-  ? (['tmux', 'process'] as const).flatMap((kind) =>
-      providerNames.map((isolationProvider) => ({ kind, isolationProvider })),
-    )
+  ? runnableKinds.flatMap((kind) => providerNames.map((isolationProvider) => ({ kind, isolationProvider })))
   : [{ kind: 'process', isolationProvider: 'worktree' }]
 
 type Scene = { readonly world: FleetWorld; readonly double: GithubDouble | undefined; readonly before: Inventory }

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { makeServerWorld, type ServerWorld, until } from '../helpers/server-process.ts'
+import { testInTmux } from '../helpers/tmux.ts'
 
 /**
  * An agent whose commands can't reach the home: Codex by the shape of its command line, as a script. The real one, in
@@ -52,7 +53,7 @@ fleet: { session: tmux, pools: { workers: { done: push, names: [alder] } } }
   return { repo, environment, order, printed }
 }
 
-test.each([true, false])('prime and done work from inside, with a server: %s', async (withServer) => {
+testInTmux.each([true, false])('prime and done work from inside, with a server: %s', async (withServer) => {
   await using world = makeServerWorld()
   const { repo, environment, order, printed } = await atWork(world)
   const server = withServer ? await world.serve() : undefined
@@ -81,7 +82,7 @@ test.each([true, false])('prime and done work from inside, with a server: %s', a
   await server?.stop()
 })
 
-test('what a program would take for a command of its own is a message', async () => {
+testInTmux('what a program would take for a command of its own is a message', async () => {
   await using world = makeServerWorld()
   const { repo, order } = await atWork(world)
   await order('/exit')

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import type { SessionKind } from '../../src/domain/fleet/agent.ts'
+import { runnableKinds } from '../helpers/tmux.ts'
 import { processesAt } from '../helpers/invariants.ts'
 import {
   makeServerWorld,
@@ -54,7 +55,7 @@ fleet:
 const withCommit = (name: string, then = ''): string => `commit ${name}${then === '' ? '' : ` && ${then}`}`
 
 onEachDatabase((database, engine) => {
-  const session: SessionKind = engine === 'sqlite' ? 'tmux' : 'process'
+  const session: SessionKind = engine === 'sqlite' ? runnableKinds[0] : 'process'
 
   test(`the story of a fleet (sessions: ${session})`, async () => {
     const github = await startDouble()

@@ -10,6 +10,7 @@ import { nudgeAgent, peekAt } from '../../src/fleet/peek-and-nudge.ts'
 import { fleetStatus } from '../../src/fleet/status.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
 import { assertHooksAgree, makeFleetWorld } from '../helpers/fleet.ts'
+import { runnableKinds } from '../helpers/tmux.ts'
 
 const by = 'cli'
 const files = ['started', 'ended', 'environment', 'input', 'output', 'root']
@@ -19,7 +20,7 @@ const putFifo = (path: string): unknown => execFileSync('mkfifo', [path])
 
 test.each([
   ['process', 'a directory', putDirectory],
-  ['tmux', 'a FIFO', putFifo],
+  [runnableKinds[0], 'a FIFO', putFifo],
 ] as const)(
   'what an agent puts in the place of its files stops neither the fleet nor its own next life (%s, %s)',
   async (kind: SessionKind, _what, put) => {
@@ -65,7 +66,7 @@ test('only what is a name is looked for among the logs', async () => {
   await expect(nudgeAgent(world.fleet, 'beech', 'hello')).rejects.toMatchObject({ message: 'unknown agent "beech"' })
 })
 
-test.each(['tmux', 'process'] as const)('in %s, one whose program has ended is not sent anything', async (kind) => {
+test.each(runnableKinds)('in %s, one whose program has ended is not sent anything', async (kind) => {
   await using world = await makeFleetWorld({ kind })
   const { id } = await world.addItem('Fix login')
   await sling(world.fleet, { item: id, by })

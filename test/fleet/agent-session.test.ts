@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import type { Agent, AgentRequest } from '../../src/agents/agent.ts'
 import { type Setting, settingTable } from '../../src/domain/config/settings.ts'
 import { runAgentSession } from '../../src/fleet/agent-session.ts'
@@ -17,6 +17,7 @@ import { readInput } from '../../src/process/input-lines.ts'
 import { isSecretName } from '../../src/process/redaction/secret-names.ts'
 import { scripted } from '../crash/fleet-operations.ts'
 import { type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
+import { testInTmux } from '../helpers/tmux.ts'
 
 const script = resolve(import.meta.dirname, '../helpers/fleet-worker.sh')
 
@@ -62,14 +63,14 @@ const withVariables = ({ fleet }: FleetWorld, ownEnvironment: Record<string, str
   isolation: { ...fleet.isolation, ownEnvironment },
 })
 
-test('turn by turn, it continues its own session, and starts afresh when asked to', async () => {
+testInTmux('turn by turn, it continues its own session, and starts afresh when asked to', async () => {
   const asked: AgentRequest[] = []
   await using world = await atWork(both(asked))
   for (const fresh of [false, false, true, false]) await oneTurn(world.fleet, world.agent, fresh)
   expect(asked.map(({ session }) => session)).toEqual([undefined, 'session-1', undefined, 'session-3'])
 })
 
-test('it takes no turn before its start is recorded, and none if whoever starts it has died', async () => {
+testInTmux('it takes no turn before its start is recorded, and none if whoever starts it has died', async () => {
   const asked: AgentRequest[] = []
   const agent = both(asked)
   await using world = await makeFleetWorld({
@@ -107,7 +108,7 @@ test('it takes no turn before its start is recorded, and none if whoever starts 
   expect(asked).toHaveLength(1)
 })
 
-test('after `fleet up`, a program continues its own session, unless its pool wants it fresh', async () => {
+testInTmux('after `fleet up`, a program continues its own session, unless its pool wants it fresh', async () => {
   const resumed: boolean[] = []
   const agent: Agent = {
     ...scripted(script),
@@ -132,7 +133,7 @@ test('after `fleet up`, a program continues its own session, unless its pool wan
   expect(resumed).toEqual([false, true, false, false])
 })
 
-test('what was sent before a question is no answer to it, but the next message', async () => {
+testInTmux('what was sent before a question is no answer to it, but the next message', async () => {
   const input = new PassThrough()
   const answers: unknown[] = []
   const prompts: string[] = []
@@ -174,7 +175,7 @@ test('what was sent before a question is no answer to it, but the next message',
   expect(notes).toEqual([{ kind: 'asked', note: 'it wants to run a command:\nrm -rf x\nSend it yes or no.' }])
 })
 
-test('one that runs no commands waits for its item without a turn, and gets its words', async () => {
+testInTmux('one that runs no commands waits for its item without a turn, and gets its words', async () => {
   const asked: AgentRequest[] = []
   const agent: Agent = { ...both(asked), runsNoCommands: true }
   await using world = await makeFleetWorld({
@@ -210,7 +211,7 @@ test('one that runs no commands waits for its item without a turn, and gets its 
   ])
 })
 
-test('it may read long messages; only one whose commands are confined gets a place for requests', async () => {
+testInTmux('it may read long messages; only one whose commands are confined gets a place for requests', async () => {
   const asked: AgentRequest[] = []
   await using world = await atWork(both(asked))
   await oneTurn(world.fleet, world.agent)
@@ -222,7 +223,7 @@ test('it may read long messages; only one whose commands are confined gets a pla
   ])
 })
 
-test('settings reach its own commands as variables, except secrets', async () => {
+testInTmux('settings reach its own commands as variables, except secrets', async () => {
   await using world = await atWork(both([]))
   const { agent, environment, codebase } = world
   const settings = Object.values<Setting<unknown>>(settingTable).filter(({ variable }) => variable !== undefined)
@@ -239,14 +240,14 @@ test('settings reach its own commands as variables, except secrets', async () =>
   expect(passed.filter((name) => secret.some(({ variable }) => variable === name))).toEqual([])
 })
 
-test('a run of it is in no cgroup, which whoever ends its session would be in, too', async () => {
+testInTmux('a run of it is in no cgroup, which whoever ends its session would be in, too', async () => {
   const asked: AgentRequest[] = []
   await using world = await atWork(both(asked))
   await oneTurn({ ...world.fleet, cgroup: world.box.root }, world.agent)
   expect(asked.map(({ mark }) => mark.cgroup)).toEqual([undefined])
 })
 
-test.each([
+testInTmux.each([
   ['tmux', 'terminal', true],
   ['tmux', 'none', false],
   ['tmux', 'not here', false],

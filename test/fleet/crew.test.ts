@@ -13,12 +13,13 @@ import { addCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { scripted } from '../crash/fleet-operations.ts'
 import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'
+import { runnableKinds, testInTmux } from '../helpers/tmux.ts'
 
 const script = resolve(import.meta.dirname, '../helpers/fleet-worker.sh')
 const by = 'cli'
 
 const crewWorld = (options: FleetWorldOptions = {}): Promise<FleetWorld> =>
-  makeFleetWorld({ kind: 'tmux', agents: [scripted(script)], ...options })
+  makeFleetWorld({ kind: runnableKinds[0], agents: [scripted(script)], ...options })
 
 const second = async ({ box, context }: FleetWorld): Promise<Codebase> =>
   (await addCodebase(context, box.repo('lib').path, '/', {})).codebase
@@ -40,7 +41,7 @@ const isRunning = async (world: FleetWorld): Promise<boolean> => {
 }
 
 describe.each(providerNames)('a crew member with environments of the kind %s', (isolationProvider) => {
-  test('has one name in all of its repositories, and nobody else has it', async () => {
+  testInTmux('has one name in all of its repositories, and nobody else has it', async () => {
     await using world = await crewWorld({ settings: { isolationProvider } })
     const lib = await second(world)
     const { agent, environment } = await add(world, world.codebase)
@@ -69,7 +70,7 @@ describe.each(providerNames)('a crew member with environments of the kind %s', (
     expect('environment' in again && again.environment.id).toBe(all[1]?.environment.id)
   })
 
-  test('works an item off in its own tree, and stays', async () => {
+  testInTmux('works an item off in its own tree, and stays', async () => {
     await using world = await crewWorld({ remote: true, settings: { isolationProvider } })
     const { environment } = await add(world, world.codebase)
     const { path } = environment

@@ -11,6 +11,7 @@ import { tmuxSocket } from '../../src/fleet/sessions/tmux-socket.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { assertHooksAgree, type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
 import { launchingWith } from '../helpers/launching.ts'
+import { runnableKinds } from '../helpers/tmux.ts'
 
 const slung = async (world: FleetWorld, item: number, change: object = {}) => {
   const result = await sling(world.fleet, { item, by: 'cli', ...change })
@@ -26,7 +27,7 @@ const uninstalled: Agent = {
   interactive: async () => ({ command: ['/no/such/program'], variables: {} }),
 }
 
-describe.each(['tmux', 'process'] as const)('sling, with sessions in %s', (kind) => {
+describe.each(runnableKinds)('sling, with sessions in %s', (kind) => {
   test('gives the item to a named agent, whose program runs in its own worktree', async () => {
     const waits: string[] = []
     await using world = await makeFleetWorld({ kind, context: { progress: (message) => void waits.push(message) } })

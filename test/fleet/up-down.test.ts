@@ -26,6 +26,7 @@ import type { Store } from '../../src/store/store.ts'
 import { scripted } from '../crash/fleet-operations.ts'
 import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'
 import { openCopiedStore } from '../helpers/store.ts'
+import { runnableKinds } from '../helpers/tmux.ts'
 
 const by = 'cli'
 
@@ -258,7 +259,7 @@ const withoutDatabase = async (world: FleetWorld): Promise<FleetWorld> => {
 }
 
 describe.each<FleetWorldOptions & { readonly kind: SessionKind }>([
-  { kind: 'tmux', settings: { isolationProvider: 'worktree' } },
+  { kind: runnableKinds[0], settings: { isolationProvider: 'worktree' } },
   { kind: 'process', settings: { isolationProvider: 'clone' } },
 ])('after the database was lost (sessions: $kind, $settings.isolationProvider)', (options) => {
   test('up finds agents, items, hooks and sessions again, and each continues', async () => {

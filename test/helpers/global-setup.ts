@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os'
 import type { TestProject } from 'vitest/node'
+import { findProgram } from '../../src/process/find-program.ts'
 import { shareBuild } from './built.ts'
 import { sharePostgres } from './postgres.ts'
 import { makeRunDirectory } from './run-directory.ts'
@@ -14,6 +15,8 @@ export const setup = async ({ config }: TestProject): Promise<() => void | Promi
   process.env['TMPDIR'] = { ...config.env }['TMPDIR'] ?? tmpdir()
   const removeDirectory = makeRunDirectory()
   if (!isWholeRun) return removeDirectory
+  if (findProgram('tmux', process.env['PATH']) === undefined)
+    console.warn("tmux isn't installed: the tests of sessions in tmux are left out")
   const [stopPostgres] = await Promise.all([sharePostgres(), shareBuild()])
   return async () => {
     await stopPostgres()

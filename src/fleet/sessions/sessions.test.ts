@@ -28,6 +28,7 @@ import { createProcessSessions } from './process-sessions.ts'
 import { exitCodeIn, programIn } from './running.ts'
 import type { NewSession } from './session.ts'
 import { createTmuxSessions } from './tmux-sessions.ts'
+import { hasTmux, runnableKinds } from '../../../test/helpers/tmux.ts'
 
 let box: Sandbox
 let ended: (() => Promise<unknown>)[] = []
@@ -48,10 +49,10 @@ const contextOf = () => ({
   log: createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text }),
 })
 
-describe.each([
-  ['tmux', createTmuxSessions],
-  ['process', createProcessSessions],
-] as const)('a session as %s', (kind, create) => {
+const factories = { tmux: createTmuxSessions, process: createProcessSessions } as const
+
+describe.each(runnableKinds)('a session as %s', (kind) => {
+  const create = factories[kind]
   const session = (command: readonly [string, ...string[]], change: Partial<NewSession> = {}): NewSession => ({
     name: 'alder',
     directory: box.root,
@@ -227,7 +228,7 @@ const identified = (pid: number): ProcessIdentity => {
   return identity
 }
 
-describe('the terminal of a session in tmux', () => {
+describe.runIf(hasTmux)('the terminal of a session in tmux', () => {
   /** Draws what it was given 300 ms later, and takes an Enter before that for a part of it, as input boxes do. */
   const INPUT_BOX = `
     process.stdin.setRawMode(true)

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
 import { makeSandbox, type Sandbox } from '../../../test/helpers/repo.ts'
 import type { FleetSession } from '../../domain/fleet/agent.ts'
 import { createRepositoryLock } from '../../isolation/lock/lock.ts'
@@ -18,6 +18,7 @@ import { exitCodeIn } from './running.ts'
 import type { SessionKindRules } from './session.ts'
 import { createTmuxSessions } from './tmux-sessions.ts'
 import { tmuxSocket } from './tmux-socket.ts'
+import { testInTmux } from '../../../test/helpers/tmux.ts'
 
 let box: Sandbox
 let marks: RunMark[] = []
@@ -57,7 +58,7 @@ const start = async (name: string, script: string, path?: string) => {
 
 const echo = 'while read -r line; do echo "got: $line"; done'
 
-test('a message goes to the program, not to a window that a person has opened beside it', async () => {
+testInTmux('a message goes to the program, not to a window that a person has opened beside it', async () => {
   const { sessions, session } = await start('alder', echo)
   tmux('new-window', '-t', '=coppice-alder', 'sh')
   tmux('split-window', '-b', '-t', '=coppice-alder:0', 'sh')
@@ -70,7 +71,7 @@ test('a message goes to the program, not to a window that a person has opened be
   expect(await sessions.list()).toMatchObject([{ name: 'alder', root: session.root, dead: false }])
 })
 
-test('a semicolon at the end stays part of a message, and of a command', async () => {
+testInTmux('a semicolon at the end stays part of a message, and of a command', async () => {
   const { sessions, session } = await start('alder', `printf '%s\\n' one\\;; ${echo} ;:\\;`)
   for (const text of ['do this;', 'and \\;', ';']) await sessions.send(session, text)
   await expect.poll(() => sessions.peek(session, 9)).toMatch(/got: ;$/m)
@@ -80,7 +81,7 @@ test('a semicolon at the end stays part of a message, and of a command', async (
   expect(seen).toContain('one;')
 })
 
-test('a message to a program that has ended is an error', async () => {
+testInTmux('a message to a program that has ended is an error', async () => {
   const { sessions, session } = await start('alder', 'read -r line')
   await sessions.send(session, 'end')
   await expect.poll(() => exitCodeIn(agentDirectory(home(), 'alder'))).toBe(0)
@@ -90,7 +91,7 @@ test('a message to a program that has ended is an error', async () => {
   await expect(sessions.send(session, 'more')).rejects.toMatchObject({ code: 'program-failed' })
 })
 
-test('messages that are sent at once arrive one by one, in order', async () => {
+testInTmux('messages that are sent at once arrive one by one, in order', async () => {
   const { sessions, session } = await start('alder', echo)
   const texts = Array.from({ length: 9 }, (_, n) => `message ${n}`)
   await Promise.all(texts.map((text) => sessions.send(session, text)))
@@ -101,7 +102,7 @@ test('messages that are sent at once arrive one by one, in order', async () => {
 const attachTo = (sessions: SessionKindRules, session: FleetSession) =>
   sessions.attachCommand?.(session) ?? expect.unreachable('nobody can attach to it')
 
-test('attaching when the server has ended starts none with the user’s settings and variables', async () => {
+testInTmux('attaching when the server has ended starts none with the user’s settings and variables', async () => {
   const { sessions, session } = await start('alder', 'read -r line')
   writeFileSync(join(box.home, '.tmux.conf'), 'set -g exit-empty off\n')
   process.kill(serverPid(), 'SIGKILL')
@@ -112,7 +113,7 @@ test('attaching when the server has ended starts none with the user’s settings
   await expect.poll(() => spawnSync('tmux', ['-S', tmuxSocket(home()), 'show-environment', '-g']).status).not.toBe(0)
 })
 
-test('a server whose socket was deleted is found again, and no second one is started', async () => {
+testInTmux('a server whose socket was deleted is found again, and no second one is started', async () => {
   const { sessions, session } = await start('alder', echo)
   const server = serverPid()
   rmSync(dirname(tmuxSocket(home())), { recursive: true })
@@ -126,7 +127,7 @@ test('a server whose socket was deleted is found again, and no second one is sta
   expect((await sessions.list()).map(({ name }) => name)).toEqual(['alder', 'beech'])
 })
 
-test('a session starts, although the server was just exiting when it was asked', async () => {
+testInTmux('a session starts, although the server was just exiting when it was asked', async () => {
   writeFileSync(
     box.path('tmux'),
     `#!/bin/sh
@@ -139,7 +140,7 @@ PATH='${box.env['PATH'] ?? ''}' exec tmux "$@"`,
   expect(await sessions.list()).toMatchObject([{ name: 'alder', root: session.root, dead: false }])
 })
 
-test('a socket outside the home is in a directory that only we can enter', () => {
+testInTmux('a socket outside the home is in a directory that only we can enter', () => {
   const long = box.path('x'.repeat(120))
   const directory = dirname(tmuxSocket(long))
   try {
@@ -154,7 +155,7 @@ test('a socket outside the home is in a directory that only we can enter', () =>
   }
 })
 
-test('through a link nobody’s server is commanded', async () => {
+testInTmux('through a link nobody’s server is commanded', async () => {
   const theirs = ['-S', box.path('theirs'), '-f', '/dev/null'] as const
   execFileSync('tmux', [...theirs, 'new-session', '-d', '-s', 'coppice-alder', 'sleep 1000'], { env: box.env })
   try {
@@ -174,7 +175,7 @@ test('through a link nobody’s server is commanded', async () => {
 const base = writableCgroup()
 const withCgroup = base === undefined ? [] : ([['in a cgroup', base]] as const)
 
-test.each([['in none', undefined], ...withCgroup] as const)(
+testInTmux.each([['in none', undefined], ...withCgroup] as const)(
   'the server survives the end of an agent, %s, that has started it for another one',
   async (_how, parent) => {
     const id = runMarkId(home(), randomUUID(), 1)
