@@ -13,7 +13,7 @@ import { toWork } from '../domain/work.ts'
 import type { RunReporter, RunRequest, RunResult } from '../runs/request.ts'
 import { runAgent } from '../runs/run.ts'
 import { createTurns } from '../runs/turns.ts'
-import { type AgentCaller, currentAgent } from './caller.ts'
+import { type AgentCaller, currentAgent, startedAgent } from './caller.ts'
 import type { FleetContext } from './context.ts'
 import { done, type Done } from './formulas/done.ts'
 import { itemNumbered } from './items/add.ts'
@@ -50,6 +50,8 @@ export type SessionIo = {
 /** Resolves when the input ends, or the agent has finished its item and its session is to end. */
 export const runAgentSession = async (context: FleetContext, caller: AgentCaller, io: SessionIo): Promise<void> => {
   const { isolation } = context
+  // A turn leases the environment, too, so it must come after the session's own lease, which has to be the only one.
+  await startedAgent(isolation, caller, io.signal)
   const subject = await subjectOf(context, caller)
   const { agent, codebase, environment } = subject
   const item = await itemOf(context, subject)

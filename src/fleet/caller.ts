@@ -1,7 +1,10 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import type { FleetAgent } from '../domain/fleet/agent.ts'
 import type { DoneRefusal } from '../domain/fleet/done-refusal.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
+import { livenessSeenBy } from '../process/identity.ts'
 import type { FleetContext } from './context.ts'
 
 /** The agent that a command claims to belong to, from its session's variables. */
@@ -31,4 +34,27 @@ export const currentAgent = async (
   const codebase = await store.codebases.get(agent.codebaseId)
   if (codebase !== undefined) return { agent, codebase }
   throw new AppError('not-found', `the repository of ${agent.name} is no longer registered`)
+}
+
+/**
+ * Waits while the agent is `spawning`: a fast program may run before its start is recorded and its environment leased.
+ * Throws if the process that starts it has died.
+ */
+export const startedAgent = async (
+  isolation: Pick<FleetContext['isolation'], 'store' | 'host' | 'self'>,
+  caller: AgentCaller,
+  signal?: AbortSignal,
+): ReturnType<typeof currentAgent> => {
+  for (;;) {
+    const found = await currentAgent(isolation, caller)
+    if ('why' in found || found.agent.state !== 'spawning') return found
+    const { name, holder } = found.agent
+    if (livenessSeenBy(isolation.self, holder) === 'dead') {
+      throw new AppError('busy', `the start of ${name} was interrupted`, {
+        remedy: remedy`complete or undo it: ${coppice('fleet up')}`,
+      })
+    }
+    signal?.throwIfAborted()
+    await delay(20)
+  }
 }

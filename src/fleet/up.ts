@@ -13,6 +13,7 @@ import { type Rebuilt, rebuildFleet } from './rebuild.ts'
 import { removeAgent } from './remove-agent.ts'
 import { endStraySessions } from './stray-sessions.ts'
 import { restartAgent } from './restart-agent.ts'
+import { stopEnded } from './stop-ended.ts'
 
 /** Each start keeps a core busy. */
 const AT_ONCE = 4
@@ -75,8 +76,11 @@ type Outcome =
   | { readonly is: 'started' | 'running' | 'released' | 'kept'; readonly agent: FleetAgent }
   | { readonly is: 'problem'; readonly agent: FleetAgent; readonly why: string }
 
-const bringUp = async (context: FleetContext, found: FleetAgent, by: string): Promise<Outcome> => {
+const bringUp = async (context: FleetContext, listed: FleetAgent, by: string): Promise<Outcome> => {
   const { store } = context.isolation
+  // Read again, because bringing up the others takes a while.
+  const found = await stopEnded(context, (await store.fleetAgents.get(listed.id)) ?? listed)
+  if (found.state === 'gone') return { is: 'released', agent: found }
   if (found.state === 'spawning') return { is: 'running', agent: found }
   if (mayHaveSession(found.state) && !(await isProvablyDead(context.isolation, found)))
     return { is: 'running', agent: found }

@@ -146,6 +146,12 @@ test('a session that `done` ends needs nobody, unless whoever was to end it is d
   expect(await needs()).toEqual(['no-session'])
   await store.formulaRuns.update(run.id, { holder: { host, process: self } }, clock() - 120_000)
   expect(await needs()).toEqual([])
+  // Nor is it restarted while somebody finishes or stops it.
+  const why = { kind: 'hooked', agent: 'alder' }
+  expect(await sling(world.fleet, { item: slung.item.id, by })).toMatchObject({ why })
+  await store.fleetAgents.move(agent.id, 'finishing', 'working')
+  await store.fleetAgents.move(agent.id, 'working', 'draining', { holder: self })
+  expect(await sling(world.fleet, { item: slung.item.id, by })).toMatchObject({ why })
 })
 
 test('a log that is no file is named, with what to do', async () => {

@@ -70,6 +70,44 @@ testInTmux('turn by turn, it continues its own session, and starts afresh when a
   expect(asked.map(({ session }) => session)).toEqual([undefined, 'session-1', undefined, 'session-3'])
 })
 
+testInTmux('it takes no turn before its start is recorded, and none if whoever starts it has died', async () => {
+  const asked: AgentRequest[] = []
+  const agent = both(asked)
+  await using world = await makeFleetWorld({
+    kind: 'tmux',
+    agents: [agent],
+    pools: [{ agent: agent.name, command: undefined }],
+  })
+  const { id } = await world.addItem('Fix login')
+  const { store } = world.context
+  const { fleetAgents } = store
+  let session: Promise<void> | undefined
+  const failpoint = async (passed: string): Promise<void> => {
+    if (passed !== 'spawn.started') return
+    const [{ name, spawn } = expect.unreachable()] = await fleetAgents.live({})
+    const waits = Promise.withResolvers<void>()
+    let looks = 0
+    const byName: typeof fleetAgents.byName = async (...key) => {
+      // More often than a turn would need.
+      if ((looks += 1) === 5) waits.resolve()
+      return fleetAgents.byName(...key)
+    }
+    const isolation = { ...world.context, store: { ...store, fleetAgents: { ...fleetAgents, byName } } }
+    session = oneTurn({ ...world.fleet, isolation }, { name, spawn })
+    await Promise.race([waits.promise, session])
+    expect(asked).toEqual([])
+  }
+  const starting = { ...world.fleet, isolation: { ...world.context, failpoint } }
+  const slung = await sling(starting, { item: id, by: 'cli' })
+  await session
+  expect(asked).toHaveLength(1)
+  if (slung.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(slung)}`)
+  const holder = { ...world.context.self, startTime: 'of another process' }
+  await fleetAgents.move(slung.agent.id, 'working', 'spawning', { holder })
+  await expect(oneTurn(world.fleet, slung.agent)).rejects.toThrow('the start of alder was interrupted')
+  expect(asked).toHaveLength(1)
+})
+
 testInTmux('after `fleet up`, a program continues its own session, unless its pool wants it fresh', async () => {
   const resumed: boolean[] = []
   const agent: Agent = {

@@ -110,6 +110,11 @@ describe.each(providerNames)('a crew member with environments of the kind %s', (
 test('nothing but a person removes a worktree of the crew, and only if that is safe', async () => {
   await using world = await crewWorld()
   const { environment } = await add(world, world.codebase)
+  await world.order('rust', 'crash')
+  await expect.poll(() => isRunning(world)).toBe(false)
+  const { id } = await world.addItem('Fix login')
+  const why = { kind: 'crew-asleep', crew: 'rust', state: 'stopped' }
+  expect(await sling(world.fleet, { item: id, crew: 'rust', by })).toMatchObject({ why })
   await fleetDown(world.fleet, { by, clean: true, graceMs: 0 })
   expect(existsSync(environment.path)).toBe(true)
   for (const trigger of ['closed', 'merged', 'stale', 'room', 'fleet'] as const) {

@@ -6,6 +6,7 @@ import { createFleetSchedule } from '../../src/fleet/schedule.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { parkByHand, reopenItem } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
+import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import type { PoolSettings } from '../../src/domain/fleet/pool.ts'
 import { addCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { liveness } from '../../src/process/identity.ts'
@@ -77,19 +78,29 @@ describe('a pool', () => {
     await assertHooksAgree(world)
   })
 
-  test('a waiting worker whose worktree is no longer like new makes room for a new one', async () => {
+  test.each([
+    ['worktree is no longer like new', async ({ repo }: FleetWorld) => void repo.commit('newer', 'base has moved')],
+    [
+      'session has ended, but not its program',
+      async (_world: FleetWorld, { session }: FleetAgent) => {
+        if (session === undefined) throw new Error('it has no session')
+        process.kill(session.root.pid, 'SIGKILL')
+        await expect.poll(() => liveness(session.root)).toBe('dead')
+      },
+    ],
+  ])('a waiting worker whose %s makes room for a new one', async (_name, change) => {
     await using world = await makeFleetWorld({ pools: [{ min: 1, max: 1 }] })
     await reconcilePools(world.fleet)
-    const [waiting] = await agents(world)
-    const environment = waiting?.environmentId && (await world.context.store.environments.get(waiting.environmentId))
+    const [waiting = expect.unreachable('nobody waits')] = await agents(world)
+    const environment = waiting.environmentId && (await world.context.store.environments.get(waiting.environmentId))
     if (!environment) throw new Error('nobody waits')
-    world.repo.commit('newer', 'base has moved')
+    await change(world, waiting)
     const item = await world.addItem('Fix login')
     expect(await sling(world.fleet, { item: item.id, by })).toMatchObject({ outcome: 'started' })
     expect(existsSync(environment.path)).toBe(false)
     const [worker] = await agents(world)
     expect(worker).toMatchObject({ state: 'working', itemId: item.id })
-    expect(worker?.id).not.toBe(waiting?.id)
+    expect(worker?.id).not.toBe(waiting.id)
     await assertHooksAgree(world)
   })
 

@@ -11,11 +11,14 @@ import { fleetDown } from '../../src/fleet/down.ts'
 import { endSession } from '../../src/fleet/end-session.ts'
 import { closeItem, parkByHand } from '../../src/fleet/items/close.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
+import { fleetStatus } from '../../src/fleet/status.ts'
 import { treeOf } from '../../src/fleet/tree.ts'
 import { stopAgent } from '../../src/fleet/stop-agent.ts'
+import { stopEnded } from '../../src/fleet/stop-ended.ts'
 import { endStraySessions } from '../../src/fleet/stray-sessions.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
 import { addCodebase } from '../../src/isolation/codebases/codebases.ts'
+import { isProvablyDead } from '../../src/isolation/agents-inside.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
 import { liveness } from '../../src/process/identity.ts'
@@ -120,6 +123,40 @@ describe('down and up', () => {
       expect.objectContaining({ name: 'alder', dead: false }),
     )
   })
+
+  test.each(['program', 'shell around its program'] as const)(
+    'one whose %s was killed is restarted by up and by sling, once nothing of it runs',
+    async (killed) => {
+      await using world = await makeFleetWorld()
+      const { item, environment } = await atWork(world)
+      writeFileSync(join(environment.path, 'half.txt'), 'half\n')
+      const { fleet } = world
+      const restart = {
+        up: async () => expect(named((await fleetUp(fleet, { by, only: ['alder'] })).started)).toEqual(['alder']),
+        sling: async () => expect(await sling(fleet, { item, by })).toMatchObject({ outcome: 'started' }),
+      }
+      for (const command of ['up', 'sling'] as const) {
+        const [before] = await fleet.isolation.store.fleetAgents.live({})
+        if (before?.session === undefined) throw new Error('it has no session')
+        expect(await sling(fleet, { item, by })).toMatchObject({ why: { kind: 'hooked' } })
+        if (killed === 'program') await world.order('alder', 'crash')
+        else process.kill(before.session.root.pid, 'SIGKILL')
+        await expect.poll(async () => (await fleetStatus(fleet)).needsYou).toMatchObject([{ kind: 'no-session' }])
+        await expect.poll(() => isProvablyDead(fleet.isolation, before)).toBe(killed === 'program')
+        const unstoppable = stopEnded(fleet, { ...before, host: 'elsewhere' })
+        await expect(unstoppable).rejects.toThrow('last session are still running')
+        await restart[command]()
+        expect(await isProvablyDead(fleet.isolation, before)).toBe(true)
+        const [after = expect.unreachable()] = await fleet.isolation.store.fleetAgents.live({})
+        const same = { id: before.id, environmentId: environment.id, itemId: item, restarts: 0 }
+        expect(after).toMatchObject({ ...same, state: 'working' })
+        expect(after.spawn).not.toBe(before.spawn)
+        expect(liveness(rootOf(after.session))).toBe('alive')
+      }
+      expect(existsSync(join(environment.path, 'half.txt'))).toBe(true)
+      await assertHooksAgree(world)
+    },
+  )
 
   test('pools stop before those that they depend on, and the crew last', async () => {
     await using world = await makeFleetWorld({

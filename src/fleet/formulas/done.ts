@@ -1,10 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { DoneRefusal } from '../../domain/fleet/done-refusal.ts'
 import { type FormulaRun, isIntended } from '../../domain/fleet/formula.ts'
-import { type AgentCaller, isInside, currentAgent } from '../caller.ts'
+import { type AgentCaller, isInside, startedAgent } from '../caller.ts'
 import type { FleetContext } from '../context.ts'
 import { finishByServer } from './by-server.ts'
 import { chooseFormula } from './choose.ts'
@@ -22,7 +21,7 @@ export type Done = FormulaOutcome | { readonly outcome: 'not-started'; readonly 
 
 /** `coppice done`, run by the agent. Running it again continues an interrupted run; a completed one changes nothing. */
 export const done = async (context: FleetContext, request: DoneRequest): Promise<Done> => {
-  const found = await startedAgent(context, request)
+  const found = await startedAgent(context.isolation, request, request.signal)
   if ('why' in found) return { outcome: 'not-started', why: found.why }
   const begun = await context.isolation.store.formulaRuns.runningOf(found.agent.id)
   // A run that died before its intent had no effect, so this one may use another formula.
@@ -34,20 +33,6 @@ export const done = async (context: FleetContext, request: DoneRequest): Promise
   const intended = await continueFormula(context, run.id, { signal, until: 'intended' })
   return intended.outcome === 'intended' ? finishByServer(context, run.id, signal) : intended
 }
-
-/** Waits while the agent is `spawning`: a fast program may finish before its start is recorded. */
-const startedAgent = async ({ isolation }: FleetContext, request: DoneRequest): ReturnType<typeof currentAgent> => {
-  const deadline = performance.now() + STARTED_WITHIN_MS
-  for (;;) {
-    const found = await currentAgent(isolation, request)
-    if ('why' in found || found.agent.state !== 'spawning' || performance.now() > deadline) return found
-    request.signal?.throwIfAborted()
-    await delay(20)
-  }
-}
-
-/** As long as a session may take to start. */
-const STARTED_WITHIN_MS = 20_000
 
 const begin = async (
   context: FleetContext,

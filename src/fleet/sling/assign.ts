@@ -1,5 +1,4 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
-import { isProvablyDead } from '../../isolation/agents-inside.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { Item } from '../../domain/fleet/item.ts'
@@ -15,6 +14,7 @@ import { writeAgentFile } from '../agent-file.ts'
 import type { FleetContext } from '../context.ts'
 import { unhookItem } from '../items/change.ts'
 import { beaconFor } from '../sessions/beacon.ts'
+import { hasEnded } from '../stop-ended.ts'
 import { treeOf } from '../tree.ts'
 import { type Asker, moveToHooked, whyNotNow, whyNotUp } from './hook.ts'
 import type { SlingOutcome } from './outcome.ts'
@@ -32,7 +32,7 @@ export const assign = async (
 ): Promise<SlingOutcome | 'outdated' | 'taken'> => {
   const environment = await environmentOf(context, agent)
   if (environment === undefined || !(await isAsNew(context, codebase, environment))) return 'outdated'
-  if (await isProvablyDead(context.isolation, agent)) return 'outdated'
+  if (hasEnded(agent)) return 'outdated'
   return hookAndSend(context, asker, { item, codebase, agent }, environment)
 }
 
@@ -48,6 +48,7 @@ export const assignToCrew = async (
     throw new AppError('not-found', `unknown crew member ${JSON.stringify(name.slice(0, 60))}`)
   const refused = (why: SlingRefusal): SlingOutcome => ({ outcome: 'refused', item, why })
   if (agent.itemId !== undefined) return refused({ kind: 'crew-busy', crew: name, item: agent.itemId })
+  if (hasEnded(agent)) return refused({ kind: 'crew-asleep', crew: name, state: 'stopped' })
   if (agent.state !== 'working') return refused({ kind: 'crew-asleep', crew: name, state: agent.state })
   const environment = await store.environments.liveByWork(codebase.id, toWork('agent', name))
   if (environment?.status !== 'active') return refused({ kind: 'crew-elsewhere', crew: name, codebase: codebase.name })

@@ -15,6 +15,7 @@ import { poolFor, poolNamed, worksFor } from '../pools.ts'
 import { programFor } from '../program.ts'
 import { recoverStart } from '../recover.ts'
 import { restartAgent } from '../restart-agent.ts'
+import { stopEnded } from '../stop-ended.ts'
 import { assign, assignToCrew, resume } from './assign.ts'
 import { type Asker, hookNewAgent, whyNotNow, whyNotUp } from './hook.ts'
 import { idleWorkers, retireWorker } from './idle-workers.ts'
@@ -46,6 +47,7 @@ export const sling = async (context: FleetContext, request: SlingRequest): Promi
   }
   const down = await store.transaction((inside) => whyNotUp(context, inside))
   if (down !== undefined) return { outcome: 'refused', item, why: down }
+  if (hooked !== undefined) hooked = await stopEnded(context, hooked)
   // An item that already has an agent continues with that one, in its worktree.
   if (hooked !== undefined && (hooked.state === 'stopped' || hooked.state === 'crashed')) {
     const { agent, environment } = await restartAgent(context, hooked, item, { ...request, unpark: true })
