@@ -59,7 +59,7 @@ export const writeAgentFile = (
 ): void =>
   write(tree, { id, name, kind, program, spawn, restarts, createdAt, ...(pool !== undefined && { pool }) }, item)
 
-/** What has become of the item. A crew member goes on without one that nobody has to come back to. */
+/** Updates the item's state. A crew member's file forgets an item that is open again or settled. */
 export const noteItem = (tree: Pick<Tree, 'gitDir'>, item: Item): void => {
   const file = readAgentFile(tree)
   if (file?.item === undefined || file.item.createdAt !== item.createdAt) return

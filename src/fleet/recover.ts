@@ -61,7 +61,7 @@ const settle = async (
   const { store } = context.isolation
   if (agent.state === 'spawning') return recoverStart(context, agent)
   if (isBeingStopped(agent) && liveness(agent.holder) === 'dead') {
-    // If it still runs, it works or waits again; whoever wants it stopped asks again.
+    // One that is still running continues. Whoever stopped it has to ask again.
     if (!(await isProvablyDead(context.isolation, agent)))
       return store.fleetAgents.move(agent.id, 'draining', 'working')
     if (isRetiring(agent) && !isDown) await finishRetiring(context, agent)

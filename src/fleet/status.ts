@@ -101,7 +101,7 @@ export const fleetStatus = async (
   }
 }
 
-/** Its formula ends the session, and then removes the worktree: nobody has to do anything. */
+/** Its formula ends the session and removes the worktree by itself. */
 const isLeaving = async (
   { isolation }: Pick<FleetContext, 'isolation'>,
   { id, state }: FleetAgent,

@@ -53,7 +53,7 @@ const endRecorded = async (context: FleetContext, agent: FleetAgent, graceMs: nu
     isEnded = await endSession(context, agent, { graceMs })
     return isEnded
   } finally {
-    // It still runs, or nobody knows.
+    // It is still running, or that couldn't be determined.
     if (isRecorded && !isEnded) {
       if (state === 'draining') await fleetAgents.update(id, { drainingSince })
       else await fleetAgents.move(id, 'draining', 'working')
