@@ -125,7 +125,9 @@ test('everything else gets a turn while processes are looked for', async () => {
   expect(turns).toBeGreaterThanOrEqual(length)
   turns = 0
   await search([{ id: randomUUID(), cgroup: undefined }], { slice })
-  expect(turns, 'once for the limits and once for the environment of each').toBeGreaterThan(length)
+  // Other tests' processes come and go.
+  const atLeast = Math.min(length, (await processTable()).length)
+  expect(turns, 'once for the limits and once for the environment of each').toBeGreaterThan(atLeast)
 })
 
 test('a thread is not taken for a process: its number is not what /proc lists', () => {
