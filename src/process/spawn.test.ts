@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { argumentsOf } from './arguments.ts'
 import { describeGitProcesses, gitProcessesUsing } from './git-processes.ts'
 import { identifySync, liveness } from './identity.ts'
 import { killTree } from './kill.ts'
@@ -171,7 +172,18 @@ test('a git at work is found by its directory, its --git-dir and its GIT_DIR, al
     [[`--git-dir=${oneGit}`], '/'],
     [[], '/', { GIT_DIR: oneGit }],
   ]
-  expect(await gitProcessesUsing(oneGit)).toEqual([])
+  // As our own git calls without a repository have it.
+  const nowhere = spawn('git', ['hash-object', '--stdin'], {
+    cwd: '/',
+    env: { ...gitEnv, GIT_DIR: '/dev/null/none' },
+    stdio: 'pipe',
+  })
+  try {
+    await expect.poll(async () => await argumentsOf(nowhere.pid ?? 0)).toEqual(['git', 'hash-object', '--stdin'])
+    expect(await gitProcessesUsing(oneGit)).toEqual([])
+  } finally {
+    nowhere.kill('SIGKILL')
+  }
   for (const [args, cwd, extra] of places) {
     const identity = await waiting(args, cwd, extra)
     let found = await gitProcessesUsing(oneGit)

@@ -5,8 +5,8 @@
 import type { Scan, ScanOptions, ProcessInside, UnreadableProcess } from './scan.ts'
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
-import { hasCode } from '../../domain/error-code.ts'
 import { AppError } from '../../domain/errors.ts'
+import { isMissing } from '../../domain/missing.ts'
 import { scanDarwin } from './darwin.ts'
 import { scanLinux } from './linux.ts'
 
@@ -69,7 +69,7 @@ export const resolveRealPath = async (path: string): Promise<string> => {
   try {
     return realpathSync.native(path)
   } catch (error) {
-    if (!hasCode(error, 'ENOENT') || path === dirname(path)) throw error
+    if (!isMissing(error) || path === dirname(path)) throw error
     return join(await resolveRealPath(dirname(path)), basename(path))
   }
 }
