@@ -39,54 +39,55 @@ const gateRuns = async (stage: Stage): Promise<Row> => {
 /** How often the gate ran. */
 const workedOff = async (stage: Stage, size: number): Promise<number> => {
   await using world = await stage.world(100)
-  const { raw, root, codebase: known, context } = world
+  const { root, codebase: known, context } = world
   const counted = join(root, 'runs')
   const gate = `echo run >> ${counted}; ! ls | grep -q ^red-`
   writeFileSync(counted, '')
-  raw('init', '-q', '--bare', join(root, 'origin.git'))
+  world.raw('init', '-q', '--bare', join(root, 'origin.git'))
   commitFile(world, '.coppice/config.yaml', JSON.stringify({ landing: { gates: [gate], batch: size } }))
-  raw('remote', 'add', 'origin', join(root, 'origin.git'))
-  raw('push', '-q', 'origin', 'main')
-  raw('remote', 'set-head', 'origin', 'main')
+  world.raw('remote', 'add', 'origin', join(root, 'origin.git'))
+  world.raw('push', '-q', 'origin', 'main')
+  world.raw('remote', 'set-head', 'origin', 'main')
   const codebase: Codebase = { ...known, remote: 'origin' }
   await context.store.codebases.update(known.id, { remote: 'origin' })
   const fleet: FleetContext = fleetOf({ context: { ...context, approve: async () => true } }, stage.box.env)
   for (let i = 0; i < branches; i += 1) {
-    raw('checkout', '-q', '-b', `b${i}`, 'main')
+    world.raw('checkout', '-q', '-b', `b${i}`, 'main')
     commitFile(world, red.includes(i) ? `red-${i}` : `file-${i}`, `${i}\n`)
     const { outcome } = await land(fleet, codebase, { what: { branch: `b${i}` }, by: 'bench' })
     if (outcome !== 'queued') throw new Error(`b${i} was not queued`)
   }
-  raw('checkout', '-q', 'main')
+  world.raw('checkout', '-q', 'main')
   const { outcome } = await workQueue(fleet, codebase)
   if (outcome !== 'done') throw new Error(`the queue was not worked off: ${outcome}`)
-  const landed = raw('ls-tree', '--name-only', 'refs/remotes/origin/main').split('\n')
+  const landed = world.raw('ls-tree', '--name-only', 'refs/remotes/origin/main').split('\n')
   if (landed.filter((name) => /^file-\d/.test(name)).length !== branches - red.length) throw new Error('not all landed')
   if (landed.some((name) => name.startsWith('red-'))) throw new Error('a red one landed')
   return readFileSync(counted, 'utf8').split('\n').length - 1
 }
 
-const commitFile = ({ raw, checkout }: World, path: string, content: string): void => {
-  mkdirSync(dirname(join(checkout, path)), { recursive: true })
-  writeFileSync(join(checkout, path), content)
-  raw('add', '--', path)
-  raw('commit', '-q', '-m', path)
+const commitFile = (world: World, path: string, content: string): void => {
+  const file = join(world.checkout, path)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, content)
+  world.raw('add', '--', path)
+  world.raw('commit', '-q', '-m', path)
 }
 
 const merges = async (stage: Stage, files: number): Promise<Row[]> => {
   await using world = await stage.world(files)
-  const { raw, checkout, context, codebase } = world
-  const base = raw('rev-parse', 'main').trim()
-  raw('checkout', '-q', '-b', 'work', 'main')
+  const { checkout, context, codebase } = world
+  const base = world.raw('rev-parse', 'main').trim()
+  world.raw('checkout', '-q', '-b', 'work', 'main')
   appendFileSync(join(checkout, 'README'), 'mine\n')
-  raw('add', '-A')
-  raw('commit', '-q', '-m', 'work')
-  const tip = raw('rev-parse', 'work').trim()
-  raw('checkout', '-q', '--detach', base)
+  world.raw('add', '-A')
+  world.raw('commit', '-q', '-m', 'work')
+  const tip = world.raw('rev-parse', 'work').trim()
+  world.raw('checkout', '-q', '--detach', base)
   writeFileSync(join(checkout, 'new-on-base'), 'theirs\n')
-  raw('add', '-A')
-  raw('commit', '-q', '-m', 'theirs')
-  const onto = raw('rev-parse', 'HEAD').trim()
+  world.raw('add', '-A')
+  world.raw('commit', '-q', '-m', 'theirs')
+  const onto = world.raw('rev-parse', 'HEAD').trim()
   const bring = { onto: toSha(onto), tip: toSha(tip), branch: 'work', strategy: 'merge', title: undefined } as const
   const samples = await interleaved(
     {
@@ -96,7 +97,7 @@ const merges = async (stage: Stage, files: number): Promise<Row[]> => {
         },
       },
       raw: {
-        prepare: () => void raw('reset', '-q', '--hard', onto),
+        prepare: () => void world.raw('reset', '-q', '--hard', onto),
         run: () => world.byHand('merge', '-q', '--no-ff', '--no-edit', tip).then(() => undefined),
       },
     },
