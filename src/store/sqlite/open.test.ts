@@ -68,6 +68,16 @@ describe('the SQLite file', () => {
   })
 })
 
+test('statements one after the other let the event loop turn, so that a server reads its sockets meanwhile', async () => {
+  const store = await openStore({ sqliteFile: join(directory, 'coppice.db') })
+  await store.codebases.list('host')
+  let turned = false
+  setImmediate(() => (turned = true))
+  for (let asked = 0; asked < 20_000 && !turned; asked++) await store.codebases.list('host')
+  expect(turned).toBe(true)
+  await store.close()
+})
+
 test('every look-up has an index: no statement reads a whole table', async () => {
   const file = join(directory, 'coppice.db')
   const database = await openDatabase({ sqliteFile: file })
