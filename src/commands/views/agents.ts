@@ -4,6 +4,7 @@ import { coppice, type Remedy, remedy, shell } from '../../domain/remedy.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
 import type { AgentDetails, NeedsYou } from '../../fleet/status.ts'
 import { explainDone } from './fleet-refusals.ts'
+import { explainBlock } from './landings.ts'
 import { describeParkReason, placeJson } from './items.ts'
 import { ago, asProgram, type Cell, type Style } from './view.ts'
 
@@ -82,6 +83,8 @@ export const describeNeed = (need: NeedsYou): string => {
         : `the session of ${need.agent} has ended, and item ${need.item} isn't finished`
     case 'refused':
       return `item ${need.item} can't be finished by ${need.agent}: ${explainDone(need.why, asProgram).what}`
+    case 'landing-blocked':
+      return `nothing can land in ${need.codebase}: ${explainBlock(need.why, need.codebase).what}`
     case 'stuck':
       return `no sign of life from ${need.agent} for a while`
   }
@@ -115,7 +118,11 @@ export const needRemedies = (need: NeedsYou): readonly Remedy[] => {
         reason,
         running,
       } = need
-      if (agent === undefined) return [remedy`put it back into the queue: ${coppice(`item reopen ${itemId}`)}`]
+      if (agent === undefined) {
+        const again = remedy`try to land it again: ${coppice(`land ${itemId}`)}`
+        const reopen = remedy`put it back into the queue: ${coppice(`item reopen ${itemId}`)}`
+        return reason?.kind === 'conflict' || reason?.kind === 'gate-failed' ? [reopen, again] : [reopen]
+      }
       const goOn = remedy`let ${agent} continue: ${coppice(`sling ${itemId}`)}`
       return reason?.kind === 'asked' && reason.note !== undefined ? answers(agent, goOn, running) : [goOn]
     }
@@ -126,6 +133,8 @@ export const needRemedies = (need: NeedsYou): readonly Remedy[] => {
         ...personRemedies(need.why),
         remedy`then let it try again: ${coppice(`nudge ${shellWord(need.agent)} "run coppice done again"`)}`,
       ]
+    case 'landing-blocked':
+      return explainBlock(need.why, need.codebase).todo
     case 'stuck':
       return [remedy`see what it does: ${coppice(`peek ${shellWord(need.agent)}`)}`]
   }
