@@ -2,6 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { DoneRefusal } from '../domain/fleet/done-refusal.ts'
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
 import { isParkedElsewhere, type Item, type ParkReason } from '../domain/fleet/item.ts'
+import type { LandingBlock } from '../domain/fleet/landing.ts'
 import type { CodebaseId } from '../domain/names.ts'
 import { checksDigest } from '../isolation/codebases/formulas.ts'
 import type { FleetControl, ItemCounts } from '../store/fleet/store.ts'
@@ -46,6 +47,8 @@ export type NeedsYou =
   | { readonly kind: 'no-session'; readonly item: number | undefined; readonly agent: string }
   | { readonly kind: 'stuck'; readonly item: number | undefined; readonly agent: string; readonly since: number }
   | { readonly kind: 'paused'; readonly why: string }
+  /** A landing queue can't go on. */
+  | { readonly kind: 'landing-blocked'; readonly codebase: string; readonly why: LandingBlock }
 
 /** Lists each kind of session once, however many agents there are. */
 export const fleetStatus = async (
@@ -69,6 +72,7 @@ export const fleetStatus = async (
   const codebases = new Map((await store.codebases.list(host)).map((codebase) => [codebase.id, codebase]))
   const seen: AgentDetails[] = []
   for (const agent of agents) seen.push(await agentDetails(store, codebases, agent))
+  const blocked = await store.landings.blockedQueues()
   const parked = await store.items.list({ states: ['parked'], ...(codebaseId !== undefined && { codebaseId }) })
   const needs: NeedsYou[] = []
   for (const agent of agents) {
@@ -96,6 +100,15 @@ export const fleetStatus = async (
           const isRunning = agent !== undefined && mayHaveSession(agent.state) && running.has(agent.name)
           return { kind: 'parked', item, agent: agent?.name, running: isRunning, reason: item.parked }
         }),
+      ...blocked.flatMap(({ codebaseId: id, blocked: why }): NeedsYou[] => {
+        const codebase = codebases.get(id)
+        const isMeant = codebase !== undefined && (codebaseId === undefined || id === codebaseId)
+        // It passes by itself.
+        const isPassing = why?.kind === 'offline' || why?.kind === 'base-moves'
+        return isMeant && why !== undefined && !isPassing
+          ? [{ kind: 'landing-blocked', codebase: codebase.name, why }]
+          : []
+      }),
       ...needs,
     ],
   }

@@ -8,6 +8,7 @@ import type {
   ItemFollowerRow,
   ItemHistoryRow,
   ItemRow,
+  LandingQueueRow,
   LandingRow,
 } from './fleet/tables.ts'
 
@@ -48,6 +49,7 @@ export type Tables = {
   agents: FleetAgentRow
   formula_runs: FormulaRunRow
   landings: LandingRow
+  landing_queues: LandingQueueRow
   fleet_control: FleetControlRow
   migrations: MigrationRow
 }

@@ -9,7 +9,7 @@ import type {
   ItemState,
   SourceKind,
 } from '../../domain/fleet/item.ts'
-import type { Landing, LandingState } from '../../domain/fleet/landing.ts'
+import type { Landing, LandingQueue, LandingState } from '../../domain/fleet/landing.ts'
 import type { CodebaseId, EnvironmentId } from '../../domain/names.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 
@@ -145,21 +145,34 @@ export type FormulaRunStore = {
   update(id: string, patch: FormulaRunPatch, at: number): Promise<void>
 }
 
-export type LandingPatch = Partial<Pick<Landing, 'sha' | 'landedSha' | 'attempts' | 'gate'>>
+/** An absent field keeps its value; `undefined` clears `todo`. */
+export type LandingPatch = Partial<Pick<Landing, 'landedSha' | 'attempts' | 'gate' | 'why' | 'todo'>>
+
+export type NewLanding = Pick<Landing, 'codebaseId' | 'itemId' | 'branch' | 'sha' | 'createdBy' | 'createdAt'> &
+  Partial<Pick<Landing, 'baseBranch' | 'mergeCommit'>>
 
 export type LandingStore = {
   /** Queues the branch; an earlier landing of it that is still queued is superseded. */
-  enqueue(
-    landing: Pick<Landing, 'codebaseId' | 'itemId' | 'branch' | 'sha' | 'createdBy' | 'createdAt'>,
-  ): Promise<Landing>
+  enqueue(landing: NewLanding): Promise<Landing>
   get(id: number): Promise<Landing | undefined>
   /** Newest first. */
   list(filter: {
     readonly codebaseId?: CodebaseId
     readonly states?: readonly LandingState[]
+    readonly itemId?: number
     readonly limit: number
   }): Promise<Landing[]>
+  /** Those to work on, by id: queued, being tested, or with something left to do. */
+  pending(codebaseId?: CodebaseId): Promise<Landing[]>
   move(id: number, from: LandingState, to: LandingState, at: number, patch?: LandingPatch): Promise<boolean>
+  /** False if its `todo` was another one: somebody else has done it. */
+  finish(id: number, todo: NonNullable<Landing['todo']>): Promise<boolean>
+  queue(codebaseId: CodebaseId): Promise<LandingQueue>
+  /** Replaces the holder `expected`. False if another process has already done so. */
+  claimQueue(codebaseId: CodebaseId, expected: LandingQueue['holder'], holder: LandingQueue['holder']): Promise<boolean>
+  updateQueue(codebaseId: CodebaseId, patch: Partial<Pick<LandingQueue, 'push' | 'green' | 'blocked'>>): Promise<void>
+  /** Queues that can't go on. */
+  blockedQueues(): Promise<LandingQueue[]>
 }
 
 /** up: pools are kept at their size. down: a person stopped it. paused: it stopped itself. Only `up` starts agents. */
