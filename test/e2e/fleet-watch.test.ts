@@ -27,6 +27,7 @@ type Terminal = {
   readonly press: (...keys: readonly string[]) => void
   readonly type: (text: string) => void
   readonly resize: (columns: number, rows: number) => void
+  readonly close: () => void
   /** Every byte that the program sent to it. */
   readonly output: () => string
 }
@@ -45,6 +46,11 @@ const openTerminal = (world: CliWorld, cwd: string): Terminal & Disposable => {
   tmux('new-session', '-d', '-x', '80', '-y', '24', '-s', 'person', 'exec sh -i')
   tmux('pipe-pane', '-t', 'person', `exec cat >>'${raw}'`)
   const screen = (): string => tmux('capture-pane', '-p', '-t', 'person')
+  let isOpen = true
+  const close = (): void => {
+    if (isOpen) tmux('kill-server')
+    isOpen = false
+  }
   return {
     screen,
     shows: async (what) => {
@@ -55,11 +61,19 @@ const openTerminal = (world: CliWorld, cwd: string): Terminal & Disposable => {
     type: (text) => void tmux('send-keys', '-t', 'person', '-l', text),
     resize: (columns, rows) => void tmux('resize-window', '-t', 'person', '-x', String(columns), '-y', String(rows)),
     output: () => readFileSync(raw, 'utf8'),
-    [Symbol.dispose]: () => void tmux('kill-server'),
+    close,
+    [Symbol.dispose]: close,
   }
 }
 
+const watching = `${main} fleet watch`
 const watch = `'${process.execPath}' '${main}' fleet watch`
+
+const pidOf = (words: string): number => {
+  const pids = execFileSync('pgrep', ['-f', words], { encoding: 'utf8' }).trim().split('\n')
+  expect(pids).toHaveLength(1)
+  return Number(pids[0])
+}
 
 testInTmux('a person watches the fleet, acts on it, and gets the terminal back', async () => {
   using world = makeCliWorld({ config })
@@ -158,13 +172,49 @@ testInTmux('a person watches the fleet, acts on it, and gets the terminal back',
   press('q')
   await isRestored(0)
 
+  // However it ends.
   await start()
-  const pid = execFileSync('pgrep', ['-f', `${main} fleet watch`], { encoding: 'utf8' })
-    .trim()
-    .split('\n')
-  expect(pid).toHaveLength(1)
-  process.kill(Number(pid[0]), 'SIGTERM')
+  process.kill(pidOf(watching), 'SIGTERM')
   await isRestored(143)
+  await start()
+  const pid = pidOf(watching)
+  terminal.close()
+  await expect.poll(() => existsSync(`/proc/${pid}`)).toBe(false)
+})
+
+testInTmux('an exception that nobody catches restores the terminal before it is reported', async () => {
+  using world = makeCliWorld()
+  using terminal = openTerminal(world, world.box.root)
+  const { shows, press, type } = terminal
+  const screen = resolve(import.meta.dirname, '../../src/cli/fleet-watch/screen.ts')
+  const script = world.box.path('crash.ts')
+  writeFileSync(
+    script,
+    `import { openScreen } from ${JSON.stringify(screen)}
+const { stdin: input, stdout: output } = process
+const shown = openScreen({
+  input,
+  output,
+  paint: (_style, text) => text,
+  onKey: () => { throw new Error('it broke') },
+  onResized: () => undefined,
+  onLost: () => undefined,
+})
+shown.draw({ lines: [[{ text: 'at work' }]], cursor: undefined })
+`,
+  )
+  type('clear; echo BEFORE')
+  press('Enter')
+  type(`'${process.execPath}' '${script}'`)
+  press('Enter')
+  await shows('at work')
+  press('x')
+  const left = await shows('Error: it broke')
+  expect(left).toContain('BEFORE')
+  expect(left).not.toContain('at work')
+  type("stty -a | tr ' ;' '\\n\\n' | grep -x -e icanon -e echo | tr '\\n' +")
+  press('Enter')
+  await shows('icanon+echo+')
 })
 
 test('without a terminal, it names the command that does without', async () => {

@@ -3,11 +3,17 @@ import { appendFileSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import { knownPlatforms } from '../../src/platforms/capabilities.ts'
+import { asProgram } from '../../src/commands/views/view.ts'
+import type { Workplace } from '../../src/commands/command.ts'
+import type { CliCall } from '../../src/cli/cli-call.ts'
+import { type Actions, createActions } from '../../src/cli/fleet-watch/actions.ts'
+import { sling } from '../../src/fleet/sling/sling.ts'
+import { liveness, selfIdentity } from '../../src/process/identity.ts'
 import { parkByHand } from '../../src/fleet/items/close.ts'
 import { logFile } from '../../src/fleet/sessions/paths.ts'
 import { fleetSnapshot, type FleetSnapshot, watchedTrees, type WatchRow } from '../../src/fleet/watch/snapshot.ts'
 import { createTreeFacts, type TreeFactsCache } from '../../src/fleet/watch/tree-facts.ts'
-import { selfIdentity } from '../../src/process/identity.ts'
 import { processChannels } from '../../bench/process-channels.ts'
 import { issue, inside } from '../isolation/scene.ts'
 import { anAgent } from '../helpers/fleet-values.ts'
@@ -87,6 +93,104 @@ test('20 agents: one process per list, and git is asked once and again only wher
   expect(await refresh()).toBe(0)
   now += 60_000
   expect(await refresh()).toBeGreaterThanOrEqual(20)
+})
+
+/** As the keys of `fleet watch` use them. */
+const actionsIn = ({ context, fleet, provider, box }: FleetWorld): Actions => {
+  const workplace: Workplace = {
+    context,
+    environments: async () => provider,
+    fleet: async () => fleet,
+    keepSpares: () => undefined,
+    platforms: async () => knownPlatforms,
+    databaseName: '',
+  }
+  const call: CliCall = {
+    words: [],
+    values: {},
+    codebase: undefined,
+    cwd: box.root,
+    env: box.env,
+    signal: new AbortController().signal,
+    open: async () => workplace,
+    notice: () => undefined,
+    live: undefined,
+    showSecret: undefined,
+    serve: () => expect.unreachable(),
+    ownEngine: () => expect.unreachable(),
+  }
+  return createActions(workplace, call, { ...asProgram, now: 0 })
+}
+
+test('an action goes to the agent that was meant, never to the next one with its name', async () => {
+  await using world = await makeFleetWorld()
+  const { store, host } = world.context
+  await agentsAtWork(world, 1)
+  const old = { id: 'agent-agent-00', name: 'agent-00' }
+  await store.fleetAgents.move(old.id, 'working', 'gone', { endedAt: 1, session: undefined })
+  const { id } = await world.addItem('Of the next one')
+  const slung = await sling(world.fleet, { item: id, by: 'cli' })
+  if (slung.outcome !== 'started') throw new Error('not started')
+  const { agent } = slung
+  await store.fleetAgents.move(agent.id, 'working', 'gone', { endedAt: 1 })
+  await store.fleetAgents.insert({ ...agent, id: 'next', name: old.name, spawn: 'next' })
+  const actions = actionsIn(world)
+  for (const kind of ['stop', 'start'] as const) {
+    expect(await actions.perform({ kind, agent: old })).toEqual({
+      message: { text: expect.stringContaining('another agent has its name now'), tone: 'bad' },
+    })
+  }
+  expect((await actions.perform({ kind: 'nudge', agent: old, text: 'echo mine' })).message.tone).toBe('bad')
+  expect(await actions.peek(old, 10)).toBeUndefined()
+  expect(await store.fleetAgents.byName(host, old.name)).toMatchObject({ id: 'next', state: 'working' })
+  expect(liveness(agent.session?.root ?? { pid: 0, startTime: '' })).toBe('alive')
+})
+
+test('what was done in the view can be undone: a stop by a start in the same worktree, a landing by its withdrawal', async () => {
+  await using world = await makeFleetWorld({ remote: true })
+  const { store } = world.context
+  const actions = actionsIn(world)
+  const { id } = await world.addItem('Fix login')
+  const slung = await sling(world.fleet, { item: id, by: 'cli' })
+  if (slung.outcome !== 'started') throw new Error('not started')
+  const { agent, environment } = slung
+  const stopped = await actions.perform({ kind: 'stop', agent })
+  expect(stopped.message).toEqual({ text: 'Stopped alder. Its worktree and item are kept.', tone: 'good' })
+  expect(await store.fleetAgents.get(agent.id)).toMatchObject({ state: 'stopped', itemId: id })
+  expect((await actions.perform(stopped.undo?.action ?? expect.unreachable())).message).toEqual({
+    text: 'Started alder.',
+    tone: 'good',
+  })
+  expect(await store.fleetAgents.get(agent.id)).toMatchObject({ state: 'working', environmentId: environment.id })
+  expect(await actions.perform({ kind: 'land', item: id, agent })).toMatchObject({
+    message: { text: expect.stringContaining("Can't land item 1"), tone: 'bad' },
+  })
+
+  const parked = await world.addItem('Parked')
+  const tree = await issue(world, 60)
+  inside(world, tree).commit('fix.txt', 'fixed\n')
+  const signed = { by: 'cli', at: 1, change: { kind: 'recovered' } } as const
+  await store.items.move(parked.id, { from: 'open', to: 'hooked', ...signed, patch: { environmentId: tree.id } })
+  await parkByHand(world.fleet, parked.id, { note: 'really?', by: 'cli' })
+  const queued = await actions.perform({ kind: 'land', item: parked.id, agent: undefined })
+  expect(queued.message).toMatchObject({ tone: 'good', text: expect.stringContaining('Queued') })
+  expect((await store.items.get(parked.id))?.state).toBe('in_review')
+  // Queued by somebody else, or before: not this view's to take back.
+  expect((await actions.perform({ kind: 'land', item: parked.id, agent: undefined })).undo).toBeUndefined()
+  const withdraw = queued.undo?.action ?? expect.unreachable()
+  expect((await actions.perform(withdraw)).message).toEqual({
+    text: `Withdrew item ${parked.id} from the landing queue.`,
+    tone: 'good',
+  })
+  expect(await store.landings.list({ itemId: parked.id, limit: 9 })).toMatchObject([{ state: 'superseded' }])
+  expect(await store.items.get(parked.id)).toMatchObject({
+    state: 'parked',
+    parked: { kind: 'asked', note: 'really?' },
+  })
+  expect((await actions.perform(withdraw)).message).toMatchObject({
+    tone: 'bad',
+    text: expect.stringContaining("can't be withdrawn"),
+  })
 })
 
 test('rows: agents, and items that wait for a person or a merge without one, what needs you first', async () => {

@@ -1,7 +1,7 @@
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { LoadedCommand, Values, Workplace } from '../../commands/command.ts'
-import { shared } from '../../commands/table.ts'
+import { land } from '../../commands/fleet/land.ts'
 import { nudge } from '../../commands/fleet/peek-and-nudge.ts'
 import { sling } from '../../commands/fleet/sling.ts'
 import { itemReopen } from '../../commands/fleet/item-change.ts'
@@ -11,6 +11,9 @@ import type { View } from '../../commands/views/view.ts'
 import { worktreeRestore } from '../../commands/worktree-restore.ts'
 import { absentAgent, peekAt } from '../../fleet/peek-and-nudge.ts'
 import type { CliCall } from '../cli-call.ts'
+import { openLandingStates } from '../../domain/fleet/landing.ts'
+import { withdrawLanding } from '../../fleet/landing/withdraw.ts'
+import { changerOf } from '../../commands/fleet/scope.ts'
 import { fleetDown, fleetUp } from '../commands/fleet-up-down.ts'
 import { wakeServer } from '../wake-server.ts'
 import { oneLine } from './line.ts'
@@ -25,9 +28,6 @@ export type Actions = {
   readonly peek: (agent: Target, lines: number) => Promise<readonly string[] | undefined>
   readonly failure: (error: unknown) => Message
 }
-
-/** Commands that exist only in some versions. */
-export const landCommand = shared.find(({ name }) => name === 'land')
 
 export const replaced = (name: string): AppError =>
   new AppError('not-found', `${name} has finished and is gone; another agent has its name now`)
@@ -106,6 +106,17 @@ export const createActions = (workplace: Workplace, call: CliCall, view: View): 
     }
   }
 
+  const queue = async (item: number): Promise<Done> => {
+    const parked = (await store.items.get(item))?.parked
+    const open = { itemId: item, states: openLandingStates, limit: 1 }
+    const [before] = await store.landings.list(open)
+    const message = told(await run(land, [String(item)]))
+    const [landing] = await store.landings.list(open)
+    if (landing === undefined || landing.id === before?.id) return { message }
+    const action: Action = { kind: 'withdraw', landing: landing.id, item, parked }
+    return { message, undo: { action, question: `withdraw item ${item} from the landing queue?` } }
+  }
+
   const send = async (agent: Target, text: string): Promise<Done> => {
     await assertSame(agent)
     return { message: told(await run(nudge, [agent.name, text])) }
@@ -124,10 +135,15 @@ export const createActions = (workplace: Workplace, call: CliCall, view: View): 
       case 'reopen':
         return { message: told(await run(itemReopen, [String(action.item)])) }
       case 'land':
-        if (landCommand === undefined) throw new AppError('unsupported', "landing isn't available in this version")
-        return { message: told(await run(await landCommand.load(), [String(action.item)])) }
-      case 'withdraw':
-        throw new AppError('unsupported', "landing isn't available in this version")
+        return queue(action.item)
+      case 'withdraw': {
+        const fleet = await workplace.fleet()
+        const { landing, parked } = action
+        await withdrawLanding(fleet, { landing, parked, by: changerOf(call, fleet) })
+        return { message: { text: `Withdrew item ${action.item} from the landing queue.`, tone: 'good' } }
+      }
+      case 'up':
+        return { message: told(await run(fleetUp, [])) }
       case 'restore':
         return { message: told(await run(worktreeRestore, [action.environment], { codebase: action.codebase })) }
     }

@@ -48,7 +48,7 @@ export const wrappedLines = (text: string, columns: number, indent = 0): string[
     .split('\n')
     .flatMap((line) => cutLines(line, columns))
 
-export const helpText = ({ land }: State['can']): readonly string[] => [
+export const helpText: readonly string[] = [
   'Keys',
   '',
   '  ↑ ↓  j k        select an agent or an item',
@@ -60,7 +60,7 @@ export const helpText = ({ land }: State['can']): readonly string[] => [
   '  n               nudge: send the agent a message',
   '  s               stop the agent; its worktree and item stay',
   '  r               start a stopped agent again, continue or reopen a parked item',
-  `  l               ${land ? 'land: queue the item for its base branch' : 'land: not available in this version'}`,
+  '  l               land: queue the item for its base branch',
   '  u               undo the last stop, start or landing of this view',
   '',
   '  ?               this help',

@@ -46,8 +46,8 @@ const rowOf = (row: WatchRow, view: View): Row => {
   return {
     key,
     agent: agent && { id: agent.id, name: agent.name },
-    agentState: agent === undefined ? stateWord(item?.state ?? 'parked') : agentStateWord(agent),
-    style: agent === undefined ? (item?.state === 'parked' ? 'red' : 'cyan') : agentStateStyles[agent.state],
+    ...stateOf(row),
+    isPausedFleet: need?.kind === 'paused',
     isRunning: agent !== undefined && mayHaveSession(agent.state),
     item: item && { id: item.id, title: show(item.title), isParked: item.state === 'parked' },
     codebase: show(codebase),
@@ -70,6 +70,13 @@ const rowOf = (row: WatchRow, view: View): Row => {
       ...(item?.pullRequest === undefined ? [] : [show(item.pullRequest)]),
     ],
   }
+}
+
+const stateOf = ({ agent, item, landing, needs }: WatchRow): Pick<Row, 'agentState' | 'style'> => {
+  if (agent !== undefined) return { agentState: agentStateWord(agent), style: agentStateStyles[agent.state] }
+  if (item === undefined) return { agentState: needs[0]?.kind === 'paused' ? 'paused' : 'blocked', style: 'red' }
+  if (item.state === 'parked') return { agentState: 'parked', style: 'red' }
+  return { agentState: landing?.state ?? stateWord(item.state), style: 'cyan' }
 }
 
 /** What isn't known is never shown as clean. */

@@ -46,6 +46,8 @@ const stop: Ask = (row) => {
 
 const resume: Ask = (row, { picture }) => {
   const { agent, item, isRunning } = row
+  if (row.isPausedFleet)
+    return confirm({ kind: 'up' }, 'Bring the fleet up again? All agents that have an item are started.')
   const others = picture?.stopped === undefined ? [] : ['This also brings the fleet up: pools may start agents again.']
   if (item?.isParked === true && agent !== undefined)
     return confirm(
@@ -63,10 +65,9 @@ const resume: Ask = (row, { picture }) => {
   return confirm({ kind: 'start', agent }, `Start ${agent.name} again? It continues in its own worktree.`, ...others)
 }
 
-const land: Ask = ({ agent, item, branch }, { can }) => {
+const land: Ask = ({ agent, item, branch }) => {
   if (item === undefined)
     return { why: agent === undefined ? 'No item is selected.' : `${agent.name} has no item to land.` }
-  if (!can.land) return { why: "Landing isn't available in this version." }
   return confirm(
     { kind: 'land', item: item.id, agent },
     `Queue item ${item.id} (${branch === '' ? 'its branch' : branch}) for landing?`,
@@ -106,6 +107,8 @@ export const describeAction = (action: Action): string => {
       return `reopening item ${action.item}`
     case 'land':
       return `queueing item ${action.item}`
+    case 'up':
+      return 'starting the fleet'
     case 'withdraw':
       return `withdrawing item ${action.item} from the landing queue`
     case 'restore':
@@ -116,5 +119,5 @@ export const describeAction = (action: Action): string => {
 /** Two actions on the same agent or item at once would hinder each other. */
 export const subjectOf = (action: Action): string => {
   if ('agent' in action && action.agent !== undefined) return action.agent.id
-  return 'item' in action ? `item ${action.item}` : 'environment' in action ? action.environment : ''
+  return 'item' in action ? `item ${action.item}` : 'environment' in action ? action.environment : 'the fleet'
 }

@@ -8,6 +8,7 @@ const rowOf = (name: string, change: Partial<Row> = {}): Row => ({
   agent: { id: `id-${name}`, name },
   agentState: 'working',
   style: 'green',
+  isPausedFleet: false,
   isRunning: true,
   item: { id: 7, title: 'Fix login', isParked: false },
   codebase: 'app',
@@ -44,7 +45,7 @@ const play = (from: State | Played, ...events: readonly (Event | string)[]): Pla
 }
 
 const started = (...rows: readonly Row[]): State =>
-  play(initialState({ now: 0, size: { columns: 80, rows: 24 }, can: { land: true } }), {
+  play(initialState({ now: 0, size: { columns: 80, rows: 24 } }), {
     kind: 'picture',
     picture: pictureOf(...rows),
   }).state
@@ -166,19 +167,21 @@ describe('what changes something is asked first', () => {
     })
   })
 
-  test('without the command, landing is not available', () => {
-    const state = { ...started(rowOf('alder')), can: { land: false } }
-    expect(play(state, 'l').state.message?.text).toBe("Landing isn't available in this version.")
-    expect(play(started(rowOf('alder')), 'ly').effects).toMatchObject([{ action: { kind: 'land', item: 7 } }])
-  })
-
   test.each([
     [rowOf('alder', { isRunning: false }), { kind: 'start', agent: { name: 'alder' } }],
+    [rowOf('x', { agent: undefined, item: undefined, isPausedFleet: true }), { kind: 'up' }],
     [rowOf('alder', { need: 'its session has ended' }), { kind: 'start', agent: { name: 'alder' } }],
     [rowOf('alder', { item: { id: 7, title: '', isParked: true } }), { kind: 'continue', item: 7 }],
     [rowOf('x', { agent: undefined, item: { id: 7, title: '', isParked: true } }), { kind: 'reopen', item: 7 }],
   ])('r does what the row needs: %#', (row, action) => {
     expect(play(started(row), 'ry').effects).toMatchObject([{ kind: 'run', action }])
+  })
+
+  test('l asks before it queues the item', () => {
+    expect(play(started(rowOf('alder')), 'l').state.prompt).toMatchObject({
+      question: [expect.stringContaining('Queue item 7 (agent/alder) for landing?'), expect.anything()],
+    })
+    expect(play(started(rowOf('alder')), 'ly').effects).toMatchObject([{ action: { kind: 'land', item: 7 } }])
   })
 
   test('starting an agent of a stopped fleet says that it brings up the fleet', () => {

@@ -147,7 +147,7 @@ const inHelp = (state: State, view: Extract<State['view'], { kind: 'help' }>, ke
     const isBack = 'text' in key || key.name === 'escape' || key.name === 'enter'
     return only(isBack ? { ...state, view: view.back } : state)
   }
-  const last = Math.max(0, helpText(state.can).length - height)
+  const last = Math.max(0, helpText.length - height)
   return only({ ...state, view: { ...view, top: Math.min(last, Math.max(0, view.top + moved)) } })
 }
 

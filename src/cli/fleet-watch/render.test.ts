@@ -34,6 +34,7 @@ const rowOf = (name: string, change: Partial<WatchRow> = {}, agent: Partial<Flee
   key: name,
   agent: anAgent(name, { state: 'working', itemId: 7, ...agent }),
   item: anItem(7),
+  landing: undefined,
   codebase: 'app',
   environment: anEnvironment('one', { status: 'active', branch: toBranchName(`agent/${name}-mwo2mcrc`) }),
   facts: { dirty: { changed: 0, untracked: 0, hidden: 0, halfDone: [], submodules: 0, unpushed: 0 }, ahead: 2 },
@@ -56,7 +57,7 @@ const view = { ...asProgram, now }
 const stateOf = (snapshot: FleetSnapshot, size = { columns: 80, rows: 24 }, ...events: readonly Event[]): State =>
   [{ kind: 'picture', picture: pictureOf(snapshot, view) } as const, ...events].reduce<State>(
     (state, event) => reduce(state, event).state,
-    initialState({ now, size, can: { land: false } }),
+    initialState({ now, size }),
   )
 
 const typed = (text: string): Event[] => parseKeys(text, { isAll: true }).keys.map((key) => ({ kind: 'key', key }))

@@ -113,10 +113,8 @@ const peekLines = (state: State, view: Extract<View, { kind: 'peek' }>): Line[] 
   ]
 }
 
-const helpLines = ({ can, size }: State, { top }: Extract<View, { kind: 'help' }>): Line[] =>
-  helpText(can)
-    .slice(top, top + size.rows)
-    .map((text, i): Line => [top + i === 0 ? span(text, 'bold') : span(text)])
+const helpLines = ({ size }: State, { top }: Extract<View, { kind: 'help' }>): Line[] =>
+  helpText.slice(top, top + size.rows).map((text, i): Line => [top + i === 0 ? span(text, 'bold') : span(text)])
 
 type Bottom = {
   readonly lines: readonly Line[]
@@ -179,7 +177,7 @@ const messageLines = ({ message, running, now, size, view }: State): Line[] => {
   return [text.length === 0 ? [] : [span(text.join(', '), 'yellow')]]
 }
 
-const hintLine = ({ view, can, size }: State): Line => {
+const hintLine = ({ view, size }: State): Line => {
   const all: readonly (readonly [string, string])[] =
     view.kind === 'peek'
       ? [
@@ -197,7 +195,7 @@ const hintLine = ({ view, can, size }: State): Line => {
           ['n', 'nudge'],
           ['s', 'stop'],
           ['r', 'resume'],
-          ...(can.land ? [['l', 'land'] as const] : []),
+          ['l', 'land'],
           ['u', 'undo'],
           ['?', 'help'],
           ['q', 'quit'],

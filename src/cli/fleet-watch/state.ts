@@ -3,6 +3,7 @@
  * what is to be done. `reduce.ts` and `render.ts` are plain functions; `watch.ts` does what they say.
  */
 import type { Style } from '../../commands/views/view.ts'
+import type { ParkReason } from '../../domain/fleet/item.ts'
 import type { InputLine } from './input-line.ts'
 import type { Key } from './keys.ts'
 
@@ -17,6 +18,8 @@ export type Row = {
   readonly agent: Target | undefined
   readonly agentState: string
   readonly style: Style
+  /** The row is about the fleet, which has stopped starting agents. */
+  readonly isPausedFleet: boolean
   /** It has, or may have, a session. */
   readonly isRunning: boolean
   readonly item: { readonly id: number; readonly title: string; readonly isParked: boolean } | undefined
@@ -45,7 +48,14 @@ export type Action =
   | { readonly kind: 'stop' | 'start'; readonly agent: Target }
   | { readonly kind: 'nudge'; readonly agent: Target; readonly text: string }
   | { readonly kind: 'continue' | 'reopen' | 'land'; readonly item: number; readonly agent: Target | undefined }
-  | { readonly kind: 'withdraw'; readonly landing: number; readonly item: number }
+  | { readonly kind: 'up' }
+  | {
+      readonly kind: 'withdraw'
+      readonly landing: number
+      readonly item: number
+      /** Why the item was parked before it was queued. */
+      readonly parked: ParkReason | undefined
+    }
   | { readonly kind: 'restore'; readonly environment: string; readonly branch: string; readonly codebase: string }
 
 /** How to take back what was done. */
@@ -101,7 +111,6 @@ export type State = {
   readonly started: number
   /** The last one is the next to be undone. */
   readonly undo: readonly Undo[]
-  readonly can: { readonly land: boolean }
 }
 
 export type Event =
@@ -121,7 +130,7 @@ export type Effect =
 
 export type Step = { readonly state: State; readonly effects: readonly Effect[] }
 
-export const initialState = (options: Pick<State, 'now' | 'size' | 'can'>): State => ({
+export const initialState = (options: Pick<State, 'now' | 'size'>): State => ({
   ...options,
   picture: undefined,
   problem: undefined,

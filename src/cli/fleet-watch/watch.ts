@@ -7,7 +7,7 @@ import { createTreeFacts } from '../../fleet/watch/tree-facts.ts'
 import { runInForeground } from '../../process/attach.ts'
 import type { CliCall } from '../cli-call.ts'
 import { attachCommandOf } from '../commands/attach.ts'
-import { createActions, landCommand, replaced } from './actions.ts'
+import { createActions, replaced } from './actions.ts'
 import type { LinePaint } from './line.ts'
 import { pictureOf } from './present.ts'
 import { describeAction } from './questions.ts'
@@ -58,7 +58,7 @@ export const watchFleet = async (options: WatchOptions): Promise<readonly string
     onResized: () => setImmediate(() => dispatch({ kind: 'resized', size: screen.size() })),
     onLost: quit,
   })
-  let state: State = initialState({ now: clock(), size: screen.size(), can: { land: landCommand !== undefined } })
+  let state: State = initialState({ now: clock(), size: screen.size() })
 
   const dispatch = (event: Event): void => {
     if (ending.signal.aborted) return

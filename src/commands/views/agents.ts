@@ -101,6 +101,8 @@ export const describeNeedOfRow = (need: NeedsYou): string => {
       return 'its session has ended'
     case 'refused':
       return `can't finish: ${explainDone(need.why, asProgram).what}`
+    case 'landing-blocked':
+      return explainBlock(need.why, need.codebase).what
     case 'stuck':
       return 'no sign of life'
   }

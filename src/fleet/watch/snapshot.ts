@@ -5,6 +5,7 @@
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import type { FleetAgent, FleetAgentState } from '../../domain/fleet/agent.ts'
 import { isParkedElsewhere, type Item } from '../../domain/fleet/item.ts'
+import type { Landing } from '../../domain/fleet/landing.ts'
 import type { CodebaseId } from '../../domain/names.ts'
 import { lstatIfThere } from '../../process/files/lstat-if-there.ts'
 import type { FleetContext } from '../context.ts'
@@ -15,9 +16,11 @@ import type { TreeFacts, TreeFactsCache, WatchedTree } from './tree-facts.ts'
 export type WatchRow = {
   /** The same as long as its agent is, or its item if it has none. */
   readonly key: string
-  /** Undefined for an item that waits without one. */
+  /** Undefined for an item that waits without one, and for what needs a person about the fleet as a whole. */
   readonly agent: FleetAgent | undefined
   readonly item: Item | undefined
+  /** Its item is in the landing queue. */
+  readonly landing: Landing | undefined
   readonly codebase: string
   readonly environment: IsolatedEnvironment | undefined
   /** Undefined until git has been asked. */
@@ -46,10 +49,12 @@ export const fleetSnapshot = async (
   const { store, host, home, clock } = context.isolation
   const { control, pools, items, agents, needsYou } = await fleetStatus(context, { codebaseId })
   const names = new Map((await store.codebases.list(host)).map(({ id, name }) => [id, name]))
+  const landings = new Map((await store.landings.pending()).map((landing) => [landing.itemId, landing]))
   const rows: WatchRow[] = agents.map(({ agent, item, codebase, environment }) => ({
     key: agent.id,
     agent,
     item,
+    landing: item && landings.get(item.id),
     codebase,
     environment,
     facts: environment && facts.of(environment.id),
@@ -68,12 +73,18 @@ export const fleetSnapshot = async (
       key: `item ${item.id}`,
       agent: undefined,
       item,
+      landing: landings.get(item.id),
       codebase: names.get(item.codebaseId) ?? '',
       environment,
       facts: environment && facts.of(environment.id),
       lastSignAt: undefined,
       needs: needsYou.filter((need) => isAbout(need, undefined, item.id)),
     })
+  }
+  for (const need of needsYou) {
+    if ('agent' in need) continue
+    const codebase = 'codebase' in need ? need.codebase : ''
+    rows.push({ ...ofFleet, key: `${need.kind} ${codebase}`, codebase, needs: [need] })
   }
   return { at: clock(), control, pools, items, rows: sortedRows(rows) }
 }
@@ -101,7 +112,7 @@ export const sortedRows = (rows: readonly WatchRow[]): readonly WatchRow[] =>
   )
 
 const stateRank = ({ agent, item }: WatchRow): number => {
-  if (agent === undefined) return item?.state === 'parked' ? order.length : order.length + 1
+  if (agent === undefined) return item === undefined ? -1 : item.state === 'parked' ? order.length : order.length + 1
   return order.indexOf(agent.state)
 }
 
@@ -116,8 +127,17 @@ const order: readonly FleetAgentState[] = [
   'gone',
 ]
 
+const ofFleet = {
+  agent: undefined,
+  item: undefined,
+  landing: undefined,
+  environment: undefined,
+  facts: undefined,
+  lastSignAt: undefined,
+} as const
+
 const isAbout = (need: NeedsYou, agent: string | undefined, item: number | undefined): boolean => {
-  if (need.kind === 'paused') return false
+  if (!('agent' in need)) return false
   if (agent !== undefined && need.agent === agent) return true
   const about = typeof need.item === 'object' ? need.item.id : need.item
   return item !== undefined && about === item
