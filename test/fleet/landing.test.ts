@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { primerText } from '../../src/commands/views/primer.ts'
@@ -11,12 +11,28 @@ import { chooseFormula } from '../../src/fleet/formulas/choose.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
 import { closeItem } from '../../src/fleet/items/close.ts'
 import { land } from '../../src/fleet/landing/land.ts'
+import { createLandingSchedule } from '../../src/fleet/landing/schedule.ts'
+import { fleetStatus } from '../../src/fleet/status.ts'
+import { trustCodebase } from '../../src/isolation/codebases/remove.ts'
+import { knownPlatforms } from '../../src/platforms/capabilities.ts'
+import type { Call, Workplace } from '../../src/commands/command.ts'
+import { land as landCommand } from '../../src/commands/fleet/land.ts'
+import { describeNeed, needRemedies } from '../../src/commands/views/agents.ts'
+import { watchPullRequests } from '../../src/fleet/landing/pull-requests.ts'
 import { type QueueOutcome, workQueue } from '../../src/fleet/landing/queue.ts'
 import { primeAgent } from '../../src/fleet/prime.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { clearScratchTrees } from '../../src/isolation/codebases/landing/scratch-tree.ts'
 import { scratchDirectory } from '../../src/isolation/paths.ts'
 import { identityWord } from '../../src/domain/process-identity.ts'
+import { createGithubForge } from '../../src/platforms/github/forge/forge.ts'
+import { liveness } from '../../src/process/identity.ts'
+import { killTree } from '../../src/process/kill.ts'
+import { scratchMark } from '../../src/process/run-mark.ts'
+import { spawnDetached } from '../../src/process/spawn.ts'
+import { createLogger } from '../../src/process/log.ts'
+import { createSecrets } from '../../src/process/redaction/redact.ts'
+import { type GithubDouble, startDouble } from '../platforms/github-double.ts'
 import { processesAt } from '../helpers/invariants.ts'
 import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'
 
@@ -149,6 +165,52 @@ describe('a branch lands', () => {
     world.repo.git('push', '-q', 'origin', `${tip}:main`)
     await work(world)
     expect(await landing(world, queued)).toMatchObject({ state: 'landed', landedSha: tip, gate: undefined })
+  })
+})
+
+describe('a push whose process died', () => {
+  test.each([
+    ['before it', 'landing.push-intent', 2],
+    ['before anybody confirmed it', 'landing.pushed', 1],
+  ])('%s: the remote says whether it has to be pushed again', async (_, at, attempts) => {
+    await using world = await landingWorld()
+    branch(world, 'x', ['a', '1\n'])
+    const queued = await queue(world, 'x')
+    const failpoint = async (name: string): Promise<void> => {
+      if (name === at) throw new Error('died')
+    }
+    const dying = { ...world.fleet, isolation: { ...world.context, failpoint } }
+    expect(await workQueue(dying, world.codebase)).toMatchObject({ outcome: 'blocked', why: { kind: 'failed' } })
+    const { push } = await world.context.store.landings.queue(world.codebase.id)
+    const there = origin(world, 'rev-parse', 'main')
+    expect([push === undefined, there === push?.to]).toEqual([false, attempts === 1])
+    // Somebody pushes more on top of it.
+    const more = world.box.raw(world.repo.path, 'commit-tree', '-p', there, '-m', 'more', `${there}^{tree}`)
+    world.repo.git('push', '-q', 'origin', `${more}:main`)
+    expect(await work(world)).toEqual({ outcome: 'done', left: false })
+    expect(await landing(world, queued)).toMatchObject({ state: 'landed', attempts })
+    expect(
+      origin(world, 'log', '--format=%s', 'main')
+        .split('\n')
+        .filter((line) => line === 'x: a'),
+    ).toHaveLength(1)
+    await assertClean(world)
+  })
+
+  test('is not settled while the remote can not be asked', async () => {
+    await using world = await landingWorld()
+    branch(world, 'x', ['a', '1\n'])
+    const queued = await queue(world, 'x')
+    const failpoint = async (name: string): Promise<void> => {
+      if (name === 'landing.pushed') throw new Error('died')
+    }
+    await workQueue({ ...world.fleet, isolation: { ...world.context, failpoint } }, world.codebase)
+    renameSync(world.box.path('origin.git'), world.box.path('away.git'))
+    expect(await work(world)).toMatchObject({ outcome: 'blocked', why: { kind: 'offline' } })
+    expect(await landing(world, queued)).toMatchObject({ state: 'testing' })
+    renameSync(world.box.path('away.git'), world.box.path('origin.git'))
+    await work(world)
+    expect(await landing(world, queued)).toMatchObject({ state: 'landed', attempts: 1 })
   })
 })
 
@@ -381,7 +443,17 @@ test('what a killed process left of its gates is ended and deleted, and that of 
   )
   make('mine', identityWord(self))
   make('unreadable', 'nobody knows')
+  const left = (id: string) =>
+    spawnDetached({
+      command: 'sleep',
+      args: ['300'],
+      cwd: join(directory, id),
+      env: { PATH: world.box.env['PATH'], COPPICE_RUN: scratchMark(world.context.home, id).id },
+    })
+  const [dead, mine] = [await left('dead'), await left('mine')]
   await clearScratchTrees(world.context)
+  expect([liveness(dead), liveness(mine)]).toEqual(['dead', 'alive'])
+  await killTree(mine, { graceMs: 0, clock: Date.now })
   expect(readdirSync(directory).toSorted()).toEqual(['mine', 'mine.owner', 'unreadable', 'unreadable.owner'])
 })
 
@@ -509,5 +581,211 @@ describe("an item's work", () => {
     world.repo.git('commit', '-qm', 'no landing')
     world.repo.git('push', '-q', 'origin', 'main')
     expect(await chooseFormula(world.fleet, world.codebase, 'auto')).toMatchObject({ name: 'push' })
+  })
+})
+
+describe('a pull request that `done` opened', () => {
+  type Reviewed = AtWork & { readonly world: FleetWorld; readonly double: GithubDouble; readonly number: number }
+
+  const reviewed = async (file: string, check: (reviewed: Reviewed) => Promise<void>): Promise<void> => {
+    const double = await startDouble()
+    try {
+      const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
+      const parts = { log, clock: Date.now, secrets: createSecrets() }
+      const forge = createGithubForge({ token: 'ghp_x', apiUrl: double.url }, parts, { timeoutMs: 10_000 })
+      await using world = await landingWorld({}, { context: { forge } })
+      await world.context.store.codebases.update(world.codebase.id, { github: 'acme/app' })
+      double.branches = () => origin(world, 'for-each-ref', '--format=%(refname:short)', 'refs/heads').split('\n')
+      const at = await atWork(world, file)
+      await finish(world, at.agent, 'pr')
+      const { pullRequest = '' } = await world.item(at.item)
+      await check({ ...at, world, double, number: Number(pullRequest.split('/').at(-1)) })
+    } finally {
+      await double.close()
+    }
+  }
+
+  /** As GitHub would squash it. */
+  const merge = (it: Reviewed, { push = true } = {}): string => {
+    const { world, environment } = it
+    const head = origin(world, 'rev-parse', environment.branch)
+    const main = origin(world, 'rev-parse', 'main')
+    const commit = world.repo.git('commit-tree', '-p', main, '-m', 'Squashed', `${head}^{tree}`)
+    if (push) world.repo.git('push', '-q', 'origin', `${commit}:main`)
+    setPull(it, { state: 'closed', merged: true, merge_commit_sha: commit })
+    return commit
+  }
+
+  const setPull = ({ world, double, number, environment }: Reviewed, change: object): void => {
+    const repo = { full_name: 'acme/app' }
+    const head = { ref: environment.branch, sha: origin(world, 'rev-parse', environment.branch), repo }
+    double.pulls.set(`acme/app#${number}`, { number, state: 'open', head, base: { ref: 'main', repo }, ...change })
+  }
+
+  const watched = async ({ world }: Reviewed): Promise<QueueOutcome> => {
+    const codebase = (await world.context.store.codebases.get(world.codebase.id)) ?? world.codebase
+    await watchPullRequests(world.fleet, codebase)
+    await watchPullRequests(world.fleet, codebase)
+    return work(world)
+  }
+
+  test('is tested once on the merged result; then its item has landed and its worktree is gone', async () => {
+    await reviewed('a', async (it) => {
+      const { world, item, environment } = it
+      setPull(it, {})
+      await watched(it)
+      expect([(await world.item(item)).state, runs(world)]).toEqual(['in_review', 0])
+      const commit = merge(it)
+      expect(await watched(it)).toEqual({ outcome: 'done', left: false })
+      expect(await world.item(item)).toMatchObject({ state: 'landed' })
+      expect(await latest(world)).toMatchObject({ state: 'landed', landedSha: commit, gate: { exitCode: 0 } })
+      expect([existsSync(environment.path), runs(world)]).toEqual([false, 1])
+      expect(kinds(world)).toEqual(['started', 'pull-request', 'landed'])
+      await assertClean(world)
+    })
+  })
+
+  test('is red after the merge: its item waits for a person, and nothing is reverted', async () => {
+    await reviewed('red-a', async (it) => {
+      const { world, item, environment } = it
+      const commit = merge(it)
+      await watched(it)
+      await watched(it)
+      expect(await world.item(item)).toMatchObject({ state: 'parked', parked: { kind: 'gate-failed', attempts: 1 } })
+      expect(origin(world, 'rev-parse', 'main')).toBe(commit)
+      expect([existsSync(environment.path), runs(world)]).toEqual([true, 1])
+      expect(kinds(world)).toEqual(['started', 'pull-request', 'parked'])
+    })
+  })
+
+  test('counts as merged only if the remote has the merge', async () => {
+    await reviewed('a', async (it) => {
+      const { world, item, environment } = it
+      merge(it, { push: false })
+      await watched(it)
+      expect(await world.item(item)).toMatchObject({ state: 'parked', parked: { kind: 'formula-failed' } })
+      expect([existsSync(environment.path), runs(world)]).toEqual([true, 0])
+    })
+  })
+
+  test('is closed without a merge: its item waits for a person', async () => {
+    await reviewed('a', async (it) => {
+      const { world, item, environment } = it
+      setPull(it, { state: 'closed' })
+      await watched(it)
+      expect(await world.item(item)).toMatchObject({ state: 'parked', parked: { kind: 'pull-request-closed' } })
+      expect(existsSync(environment.path)).toBe(true)
+      // It is reopened and merged after all.
+      merge(it)
+      await watched(it)
+      expect(await world.item(item)).toMatchObject({ state: 'landed' })
+    })
+  })
+})
+
+describe("the server's landing schedule", () => {
+  test('works off what is queued, and runs nothing while nothing is', async () => {
+    await using world = await landingWorld()
+    const { context: isolation } = world
+    let loaded = 0
+    const timers: (() => void)[] = []
+    let worked = Promise.withResolvers<QueueOutcome>()
+    const create = () =>
+      createLandingSchedule({
+        fleet: async () => {
+          loaded += 1
+          return world.fleet
+        },
+        isolation,
+        onWorked: (_, outcome) => worked.resolve(outcome),
+        setTimer: (callback) => {
+          timers.push(callback)
+          return () => undefined
+        },
+      })
+    const idle = create()
+    idle.start()
+    await idle.stop()
+    expect([loaded, timers]).toEqual([0, []])
+    const again = create()
+    branch(world, 'x', ['a', '1\n'])
+    const queued = await queue(world, 'x')
+    again.wake()
+    expect(await worked.promise).toEqual({ outcome: 'done', left: false })
+    expect(await landing(world, queued)).toMatchObject({ state: 'landed' })
+    // One that is blocked is looked at again after a while.
+    branch(world, 'y', ['b', '1\n'])
+    await queue(world, 'y')
+    renameSync(world.box.path('origin.git'), world.box.path('away.git'))
+    worked = Promise.withResolvers()
+    timers.length = 0
+    again.wake()
+    expect(await worked.promise).toMatchObject({ outcome: 'blocked', why: { kind: 'offline' } })
+    renameSync(world.box.path('away.git'), world.box.path('origin.git'))
+    worked = Promise.withResolvers()
+    expect(timers.length).toBeGreaterThan(0)
+    timers.at(-1)?.()
+    expect(await worked.promise).toEqual({ outcome: 'done', left: false })
+    await again.stop()
+  })
+})
+
+describe('coppice land', () => {
+  const call = async (world: FleetWorld, words: readonly string[], values: Call['values'] = {}) => {
+    const { context, provider, fleet } = world
+    const workplace: Workplace = {
+      context,
+      environments: async () => provider,
+      fleet: async () => fleet,
+      keepSpares: () => undefined,
+      platforms: async () => knownPlatforms,
+      databaseName: '',
+    }
+    const given: Call = {
+      words,
+      values,
+      codebase: undefined,
+      cwd: world.repo.path,
+      signal: new AbortController().signal,
+      open: async () => workplace,
+      notice: () => undefined,
+    }
+    const { text, json, exitCode } = await landCommand.execute(given)
+    return { text: text(view), json: json(view), exitCode }
+  }
+
+  test('queues, says what is missing, waits, and works off the queue where no server does', async () => {
+    await using world = await landingWorld({}, { context: { approve: undefined } })
+    const sha = branch(world, 'x', ['a', '1\n'])
+    const { text, exitCode } = await call(world, ['x'])
+    expect(exitCode).toBe(0)
+    expect(text).toContain('Queued: x as landing 1\n')
+    expect(text).toMatch(/gates need your approval: .*\n.*coppice codebase trust project/)
+    expect(text).toContain('No server is running. To land it now: coppice land --run')
+    expect(await call(world, [], { run: true })).toMatchObject({
+      exitCode: 3,
+      text: expect.stringContaining('approval'),
+    })
+    const [need] = (await fleetStatus(world.fleet)).needsYou
+    expect(need && [describeNeed(need), needRemedies(need)[0]]).toEqual([
+      expect.stringContaining('nothing can land in project: its gates need your approval'),
+      [{ of: 'coppice', command: 'codebase trust project' }],
+    ])
+    await trustCodebase(world.context, world.codebase)
+    const waited = await call(world, ['x'], { wait: true })
+    const { landedSha } = await latest(world)
+    expect(waited).toMatchObject({ exitCode: 0, text: `Landed: x as ${landedSha?.slice(0, 7)}` })
+    expect(waited.json).toMatchObject({ id: 1, codebase: 'project', item: null, branch: 'x', sha, state: 'landed' })
+    branch(world, 'y', ['red-y', ''])
+    expect(await call(world, ['y'], { wait: true })).toMatchObject({
+      exitCode: 1,
+      text: expect.stringMatching(/^Refused: y: /),
+    })
+    await expect(call(world, ['7'])).rejects.toThrow('unknown item 7')
+    expect(await call(world, [], { run: true })).toMatchObject({ exitCode: 0, text: 'Nothing is queued.' })
+    expect(await call(world, ['main'])).toMatchObject({
+      exitCode: 3,
+      text: "Can't land it: main is the base branch itself.",
+    })
   })
 })
