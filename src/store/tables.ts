@@ -9,6 +9,7 @@ import type {
   ItemHistoryRow,
   ItemRow,
   LandingRow,
+  PatrolNoteRow,
 } from './fleet/tables.ts'
 
 /**
@@ -49,6 +50,7 @@ export type Tables = {
   formula_runs: FormulaRunRow
   landings: LandingRow
   fleet_control: FleetControlRow
+  patrol_notes: PatrolNoteRow
   migrations: MigrationRow
 }
 
