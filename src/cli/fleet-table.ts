@@ -48,6 +48,17 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
     load: async () => (await import('./commands/fleet-watch.ts')).fleetWatch,
   },
   {
+    name: 'fleet patrol',
+    usage: '',
+    summary: 'check on all agents once, and repair what is broken',
+    details:
+      'Restarts crashed agents in their worktrees, completes what they were finishing, and parks items that need you. The server does this regularly; without one, run it as often as you like.',
+    options: {},
+    words: [0, 0],
+    examples: ['coppice fleet patrol', 'coppice fleet patrol --json'],
+    load: async () => (await import('./commands/fleet-patrol.ts')).fleetPatrol,
+  },
+  {
     name: 'attach',
     usage: '<agent>',
     summary: "open an agent's terminal (detach: Ctrl-b d)",

@@ -10,6 +10,7 @@ import type {
   ItemRow,
   LandingQueueRow,
   LandingRow,
+  PatrolNoteRow,
 } from './fleet/tables.ts'
 
 /**
@@ -51,6 +52,7 @@ export type Tables = {
   landings: LandingRow
   landing_queues: LandingQueueRow
   fleet_control: FleetControlRow
+  patrol_notes: PatrolNoteRow
   migrations: MigrationRow
 }
 

@@ -147,9 +147,12 @@ describe('what changes something is asked first', () => {
   test('pasted text is no command', () => {
     for (const pasted of ['s', 'q', 'a', '?', 'sysysy']) {
       const { effects, state } = play(started(rowOf('alder')), `\u001b[200~${pasted}\u001b[201~`)
-      expect({ effects, prompt: state.prompt, view: state.view }).toEqual({ effects: [], prompt: undefined, view: { kind: 'list' } })
+      expect({ effects, prompt: state.prompt, view: state.view }).toEqual({
+        effects: [],
+        prompt: undefined,
+        view: { kind: 'list' },
+      })
     }
-  })
   })
 
   test.each([

@@ -115,4 +115,17 @@ export type LandingQueueRow = {
   blocked: string | null
 }
 
+export type PatrolNoteRow = {
+  host: string
+  subject: string
+  what: string
+  life: string
+  first_seen: number
+  last_seen: number
+  times: number
+  reported_at: number | null
+  /** JSON. */
+  data: string
+}
+
 export type FleetControlRow = { host: string; state: string; why: string; since: number }
