@@ -7,7 +7,8 @@ import { knownPlatforms } from '../../src/platforms/capabilities.ts'
 import { asProgram } from '../../src/commands/views/view.ts'
 import type { Workplace } from '../../src/commands/command.ts'
 import type { CliCall } from '../../src/cli/cli-call.ts'
-import { type Actions, createActions } from '../../src/cli/fleet-watch/actions.ts'
+import type { Action } from '../../src/cli/fleet-watch/state.ts'
+import { type Actions, createActions, type Done } from '../../src/cli/fleet-watch/actions.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { liveness, selfIdentity } from '../../src/process/identity.ts'
 import { parkByHand } from '../../src/fleet/items/close.ts'
@@ -122,6 +123,11 @@ const actionsIn = ({ context, fleet, provider, box }: FleetWorld): Actions => {
   return createActions(workplace, call, { ...asProgram, now: 0 })
 }
 
+const undoOf = ({ undo }: Done): Action => {
+  if (undo === undefined) throw new Error('it cannot be undone')
+  return undo.action
+}
+
 test('an action goes to the agent that was meant, never to the next one with its name', async () => {
   await using world = await makeFleetWorld()
   const { store, host } = world.context
@@ -157,7 +163,7 @@ test('what was done in the view can be undone: a stop by a start in the same wor
   const stopped = await actions.perform({ kind: 'stop', agent })
   expect(stopped.message).toEqual({ text: 'Stopped alder. Its worktree and item are kept.', tone: 'good' })
   expect(await store.fleetAgents.get(agent.id)).toMatchObject({ state: 'stopped', itemId: id })
-  expect((await actions.perform(stopped.undo?.action ?? expect.unreachable())).message).toEqual({
+  expect((await actions.perform(undoOf(stopped))).message).toEqual({
     text: 'Started alder.',
     tone: 'good',
   })
@@ -177,7 +183,7 @@ test('what was done in the view can be undone: a stop by a start in the same wor
   expect((await store.items.get(parked.id))?.state).toBe('in_review')
   // Queued by somebody else, or before: not this view's to take back.
   expect((await actions.perform({ kind: 'land', item: parked.id, agent: undefined })).undo).toBeUndefined()
-  const withdraw = queued.undo?.action ?? expect.unreachable()
+  const withdraw = undoOf(queued)
   expect((await actions.perform(withdraw)).message).toEqual({
     text: `Withdrew item ${parked.id} from the landing queue.`,
     tone: 'good',

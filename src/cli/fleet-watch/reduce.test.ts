@@ -145,10 +145,14 @@ describe('what changes something is asked first', () => {
   })
 
   test('pasted text is no command', () => {
-    expect(play(started(rowOf('alder')), '\u001b[200~sysysy\u001b[201~')).toMatchObject({
-      effects: [],
-      state: { prompt: undefined },
-    })
+    for (const pasted of ['s', 'q', 'a', '?', 'sysysy']) {
+      const { effects, state } = play(started(rowOf('alder')), `\u001b[200~${pasted}\u001b[201~`)
+      expect({ effects, prompt: state.prompt, view: state.view }).toEqual({
+        effects: [],
+        prompt: undefined,
+        view: { kind: 'list' },
+      })
+    }
   })
 
   test.each([

@@ -152,7 +152,7 @@ describe('any size', () => {
       stateOf(
         snapshotOf(rows),
         size,
-        ...typed('n日本語 and a long text that does not fit on one line of a small terminal'),
+        ...typed('n\u001b[200~日本語 and a long text that does not fit on one line of a small terminal\u001b[201~'),
       ),
     peek: (size) =>
       stateOf(snapshotOf(rows), size, ...typed('p'), {
