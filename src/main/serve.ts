@@ -14,6 +14,7 @@ import { createRunTokens } from '../runs/tokens.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
 import type { FleetContext } from '../fleet/context.ts'
+import { createHooks } from '../fleet/events/hooks.ts'
 import { createFleetSchedule } from '../fleet/schedule.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { createEnvironments, type Environments } from '../isolation/environments.ts'
@@ -26,6 +27,7 @@ import { createMetrics } from '../server/metrics.ts'
 import { removeServerRecord, runningServer, writeServerRecord } from '../server/record.ts'
 import { ensureToken } from '../server/token-file.ts'
 import { createEngine, type Engine } from './engine.ts'
+import { hookContext } from './hooks.ts'
 import { reconcileAll } from './reconcile-all.ts'
 
 export type ServeParts = {
@@ -85,6 +87,7 @@ const run = async (
     wakeServer: async () => false,
   })
   const fleetSchedule = createFleetSchedule({ fleet, isolation: nonInteractive })
+  const hooksOf = await hookContext({ context: nonInteractive, fleet, platforms: workplace.platforms })
   const { token, file: tokenFile, created } = ensureToken(context.home)
   const exposed = exposedSecrets(context)
   const notices = [
@@ -119,6 +122,8 @@ const run = async (
     },
   )
   metrics = createMetrics(engine.changes)
+  const kickOutbox = (): void => engine.outbox.kick()
+  const hooks = hooksOf && createHooks({ ...hooksOf, onPosted: kickOutbox })
   const accept = metrics.countAccepted((message) => engine.conversations.accept(message))
   let ready = false
   const server = await startServer(
@@ -135,6 +140,7 @@ const run = async (
       wake: () => {
         engine.conversations.wake()
         fleetSchedule.wake()
+        hooks?.kick()
       },
       ready: () => ready,
       allowedHosts: options.allowedHosts,
@@ -162,6 +168,7 @@ const run = async (
   ready = true
   schedule.start()
   fleetSchedule.start()
+  await hooks?.start()
   started({
     url: server.url,
     tokenFile,
@@ -176,6 +183,7 @@ const run = async (
   const ended = await engine.conversations.stop(lost === undefined ? options.graceMs : 0)
   await schedule.stop()
   await fleetSchedule.stop()
+  await hooks?.stop(lost === undefined ? options.graceMs : 0)
   await server.stop(LAST_REQUESTS_MS)
   if (lost !== undefined) throw lost
   return ended

@@ -4,6 +4,7 @@ import type {
   FleetAgentRow,
   FleetControlRow,
   FormulaRunRow,
+  HookRow,
   ItemDependencyRow,
   ItemFollowerRow,
   ItemHistoryRow,
@@ -49,6 +50,7 @@ export type Tables = {
   formula_runs: FormulaRunRow
   landings: LandingRow
   fleet_control: FleetControlRow
+  hooks: HookRow
   migrations: MigrationRow
 }
 
@@ -284,6 +286,9 @@ export type EventTableRow = {
   codebase_id: string | null
   environment_id: string | null
   data: string
+  /** Of an event of the fleet. */
+  number: number | null
+  item_id: number | null
 }
 
 export type UsageTableRow = {

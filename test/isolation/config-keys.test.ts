@@ -141,6 +141,8 @@ const settingKeys: Record<keyof Settings, Probe | ReadBy> = {
   patrolSeconds: 'src/fleet/schedule.ts',
   maxAgents: 'src/fleet/sling/hook.ts',
   pools: 'src/fleet/pools.ts',
+  hooks: 'src/main/hooks.ts',
+  eventDays: 'src/cleanup/schedule.ts',
   isolationProvider: async () => {
     await using world = await makeWorld({ settings: { isolationProvider: 'clone' } })
     expect((await issue(world, 1)).provider).toBe('clone')

@@ -151,14 +151,15 @@ const lineOf = (row: readonly Cell[], used: readonly number[], widths: readonly 
     .map((i, place) => {
       const { text, style } = row[i] ?? { text: '' }
       const last = place === used.length - 1
-      const shown = clipped(printable(text), widths[i] ?? 0)
+      const shown = shortened(printable(text), widths[i] ?? 0)
       const padding = last ? '' : ' '.repeat(Math.max(0, (widths[i] ?? 0) - width(shown)))
       return (style === undefined ? shown : paint(style, shown)) + padding
     })
     .join('  ')
     .trimEnd()
 
-const clipped = (text: string, most: number): string => {
+/** Ends with … if it is wider than `most` columns. */
+export const shortened = (text: string, most: number): string => {
   if (width(text) <= most) return text
   let kept = ''
   for (const char of text) {

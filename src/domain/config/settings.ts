@@ -10,6 +10,7 @@ import {
 } from './agents.ts'
 import type { PoolSettings } from '../fleet/pool.ts'
 import { type ProviderName, providerNames } from '../provider-name.ts'
+import { anyHooks, type HookSettings } from './hooks.ts'
 import { anyPools, defaultPool, type SessionChoice, sessionChoices } from './fleet.ts'
 import * as rule from './rules.ts'
 import type { Rule } from './rules.ts'
@@ -34,6 +35,7 @@ export type Settings = {
   readonly restoreDays: number
   /** Ignored files are kept, smallest first, up to this size. */
   readonly restoreIgnoredBytes: number
+  readonly eventDays: number
   /** A conversation holds its environment until it is stale; merged work only this long after the last message. */
   readonly holdMergedHours: number
   /** Ignored directories that restore points skip, since a command can recreate them. */
@@ -62,6 +64,7 @@ export type Settings = {
   /** Across all pools of this host. */
   readonly maxAgents: number
   readonly pools: readonly PoolSettings[]
+  readonly hooks: readonly HookSettings[]
 }
 
 export type Setting<T> = {
@@ -163,6 +166,12 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     key: 'cleanup.restoreIgnoredMegabytes',
     rule: rule.mapped(rule.number(0, 1_000_000, 50), (megabytes) => Math.round(megabytes * 1024 * 1024)),
     about: 'How many megabytes of ignored files a restore point keeps, smallest first.',
+  },
+  eventDays: {
+    default: 30,
+    key: 'cleanup.eventDays',
+    rule: days(1, 30),
+    about: "How many days the fleet's events are kept for `coppice events`.",
   },
   holdMergedHours: {
     default: 1,
@@ -311,6 +320,12 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     key: 'fleet.pools',
     rule: anyPools,
     about: 'The pools of workers, by name. Default: one pool, `workers`, with the defaults below.',
+  },
+  hooks: {
+    default: [],
+    key: 'hooks',
+    rule: anyHooks,
+    about: 'What to do when something happens in the fleet, as a list with the keys below.',
   },
 }
 
