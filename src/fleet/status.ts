@@ -3,11 +3,15 @@ import type { DoneRefusal } from '../domain/fleet/done-refusal.ts'
 import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
 import { isParkedElsewhere, type Item, type ParkReason } from '../domain/fleet/item.ts'
 import type { LandingBlock } from '../domain/fleet/landing.ts'
+import { respawnDelayMs } from '../domain/fleet/respawn.ts'
+import { onlyPersonCanChange } from '../domain/fleet/needs-person.ts'
 import type { CodebaseId } from '../domain/names.ts'
 import { checksDigest } from '../isolation/codebases/formulas.ts'
-import type { FleetControl, ItemCounts } from '../store/fleet/store.ts'
+import type { FleetControl, ItemCounts, PatrolNote } from '../store/fleet/store.ts'
 import type { FleetContext } from './context.ts'
 import { isHeld } from './formulas/run-formula.ts'
+import { DEATH } from './patrol/death.ts'
+import { isSupervisorNote } from './patrol/supervisor.ts'
 import { membersOf } from './pools.ts'
 
 export type AgentDetails = {
@@ -74,9 +78,11 @@ export const fleetStatus = async (
   for (const agent of agents) seen.push(await agentDetails(store, codebases, agent))
   const blocked = await store.landings.blockedQueues()
   const parked = await store.items.list({ states: ['parked'], ...(codebaseId !== undefined && { codebaseId }) })
+  const notes = all.some(({ state }) => state === 'crashed') ? await store.patrolNotes.ofHost(host) : []
   const needs: NeedsYou[] = []
   for (const agent of agents) {
-    if (!(await isLeaving(context, agent))) needs.push(...agentNeeds(agent, running, control, parked))
+    const isHandled = (await isLeaving(context, agent)) || isBeingRestarted(context, agent, notes)
+    if (!isHandled) needs.push(...agentNeeds(agent, running, control, parked))
     const why = await whyRefused(store, agent)
     if (why !== undefined) needs.push(why)
   }
@@ -123,6 +129,23 @@ const isLeaving = async (
   return run !== undefined && (isHeld({ isolation }, run) || isolation.clock() - run.updatedAt < HANDING_OVER_MS)
 }
 
+/** The patrol starts it again, or leaves it to the supervisor or a person, in a while. */
+const isBeingRestarted = (
+  { isolation: { clock, settings } }: Pick<FleetContext, 'isolation'>,
+  { id, state, restarts, itemId }: FleetAgent,
+  notes: readonly PatrolNote[],
+): boolean => {
+  const its = notes.filter(({ subject }) => subject === id)
+  const death = its.find(({ what }) => what === DEATH)
+  if (state !== 'crashed' || itemId === undefined || death === undefined) return false
+  const told = its.flatMap(({ what, reportedAt }) => (isSupervisorNote(what) ? [reportedAt ?? 0] : []))
+  const decidedAt = Math.max(
+    death.lastSeen + respawnDelayMs(restarts),
+    ...told.map((at) => at + settings.supervisorMinutes * 60_000),
+  )
+  return clock() < decidedAt + 2 * settings.patrolSeconds * 1000
+}
+
 /** Between `coppice done` and whoever ends its session from outside, nobody holds the formula. */
 const HANDING_OVER_MS = 60_000
 
@@ -148,22 +171,17 @@ const whyRefused = async (
   const run = itemId === undefined ? undefined : await store.formulaRuns.latestOfItem(itemId)
   if (itemId === undefined || run?.state !== 'refused' || run.agentId !== id) return undefined
   const codebase = await store.codebases.get(codebaseId)
-  const why = run.steps.flatMap((step) => step.why ?? []).find((one) => codebase && needsPerson(one, codebase))
+  const why = run.steps
+    .flatMap((step) => step.why ?? [])
+    .find((one) => codebase && onlyPersonCanChange(one) && isUnchanged(one, codebase))
   return why && { kind: 'refused', item: itemId, agent: name, why }
 }
 
-const needsPerson = (why: DoneRefusal, { trustedChecks, remote, remoteUrl }: Codebase): boolean => {
+/** Whether a person hasn't changed it since. */
+const isUnchanged = (why: DoneRefusal, { trustedChecks, remote, remoteUrl }: Codebase): boolean => {
   if (why.kind === 'not-approved') return trustedChecks !== checksDigest(why.commands)
-  if (why.kind !== 'not-published') return false
-  switch (why.why.kind) {
-    case 'remote-unconfirmed':
-    case 'remote-ambiguous':
-      return remote === undefined
-    case 'remote-changed':
-      return remoteUrl !== why.why.to
-    default:
-      return false
-  }
+  if (why.kind !== 'not-published') return true
+  return why.why.kind === 'remote-changed' ? remoteUrl !== why.why.to : remote === undefined
 }
 
 const agentDetails = async (

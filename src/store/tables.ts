@@ -4,12 +4,14 @@ import type {
   FleetAgentRow,
   FleetControlRow,
   FormulaRunRow,
+  HookRow,
   ItemDependencyRow,
   ItemFollowerRow,
   ItemHistoryRow,
   ItemRow,
   LandingQueueRow,
   LandingRow,
+  PatrolNoteRow,
 } from './fleet/tables.ts'
 
 /**
@@ -51,6 +53,8 @@ export type Tables = {
   landings: LandingRow
   landing_queues: LandingQueueRow
   fleet_control: FleetControlRow
+  patrol_notes: PatrolNoteRow
+  hooks: HookRow
   migrations: MigrationRow
 }
 
@@ -286,6 +290,9 @@ export type EventTableRow = {
   codebase_id: string | null
   environment_id: string | null
   data: string
+  /** Of an event of the fleet. */
+  number: number | null
+  item_id: number | null
 }
 
 export type UsageTableRow = {

@@ -297,6 +297,35 @@ onEachEngine((engine) => {
     })
   })
 
+  describe('patrol notes', () => {
+    const seen = { subject: 'agent-alder', what: 'zombie', life: 'spawn-1' } as const
+
+    test('count rounds, are reported by one, and begin anew with another session', async () => {
+      const store = await withItems(engine)
+      const { patrolNotes } = store
+      const first = { ...seen, firstSeen: 5, lastSeen: 5, times: 1, reportedAt: undefined, data: {} }
+      expect(await patrolNotes.see('host-a', { ...seen, at: 5 })).toStrictEqual(first)
+      expect(await patrolNotes.see('host-a', { ...seen, at: 7, data: { a: 1 } })).toMatchObject({
+        times: 2,
+        lastSeen: 7,
+      })
+      expect(await patrolNotes.see('host-a', { ...seen, at: 8 })).toMatchObject({ firstSeen: 5, data: { a: 1 } })
+      const reports = Array.from({ length: 3 }, () => patrolNotes.report('host-a', seen, 9))
+      expect((await Promise.all(reports)).filter(Boolean)).toHaveLength(1)
+      expect(await patrolNotes.report('host-a', { ...seen, life: 'spawn-2' }, 9)).toBe(false)
+      expect(await patrolNotes.ofHost('host-a')).toMatchObject([{ times: 3, reportedAt: 9 }])
+      expect(await patrolNotes.ofHost('host-b')).toEqual([])
+      const next = { ...first, life: 'spawn-2', firstSeen: 10, lastSeen: 10 }
+      expect(await patrolNotes.see('host-a', { ...seen, life: 'spawn-2', at: 10 })).toStrictEqual(next)
+      await patrolNotes.see('host-a', { ...seen, what: 'death', at: 11 })
+      await patrolNotes.clear('host-a', [seen])
+      expect((await patrolNotes.ofHost('host-a')).map(({ what }) => what)).toEqual(['death'])
+      await patrolNotes.clear('host-a', [])
+      expect((await store.items.some([3, 1, 99])).map(({ id }) => id)).toEqual([1, 3])
+      expect(await store.items.some([])).toEqual([])
+    })
+  })
+
   describe('control', () => {
     test('is up unless somebody said otherwise, on each host', async () => {
       const store = await withItems(engine)

@@ -143,7 +143,15 @@ const settingKeys: Record<keyof Settings, Probe | ReadBy> = {
   fleetSession: 'src/main/fleet.ts',
   patrolSeconds: 'src/fleet/schedule.ts',
   maxAgents: 'src/fleet/sling/hook.ts',
+  fleetRestarts: 'src/fleet/patrol/look.ts',
+  stuckMinutes: 'src/fleet/patrol/look.ts',
+  massDeathAgents: 'src/fleet/patrol/rows/mass-death.ts',
+  massDeathSeconds: 'src/fleet/patrol/rows/mass-death.ts',
+  supervisor: 'src/fleet/patrol/supervisor.ts',
+  supervisorMinutes: 'src/fleet/patrol/supervisor.ts',
   pools: 'src/fleet/pools.ts',
+  hooks: 'src/main/hooks.ts',
+  eventDays: 'src/cleanup/schedule.ts',
   isolationProvider: async () => {
     await using world = await makeWorld({ settings: { isolationProvider: 'clone' } })
     expect((await issue(world, 1)).provider).toBe('clone')

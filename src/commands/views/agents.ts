@@ -30,7 +30,7 @@ const sessionJson = ({ session }: FleetAgent) =>
     ? null
     : { kind: session.kind, target: session.target, pid: session.root.pid, startedAt: session.startedAt }
 
-const styles: Readonly<Record<FleetAgentState, Style>> = {
+export const agentStateStyles: Readonly<Record<FleetAgentState, Style>> = {
   spawning: 'yellow',
   working: 'green',
   finishing: 'cyan',
@@ -52,7 +52,7 @@ export const agentCells = (
   { text: agent.name, style: 'bold' },
   {
     text: agentStateWord(agent),
-    style: styles[agent.state],
+    style: agentStateStyles[agent.state],
   },
   { text: agent.pool ?? 'crew', style: 'dim' },
   { text: agent.itemId === undefined ? '' : `${agent.itemId}  ${item?.title ?? ''}` },
@@ -87,6 +87,24 @@ export const describeNeed = (need: NeedsYou): string => {
       return `nothing can land in ${need.codebase}: ${explainBlock(need.why, need.codebase).what}`
     case 'stuck':
       return `no sign of life from ${need.agent} for a while`
+  }
+}
+
+/** The same without its subject, for where that is shown already. */
+export const describeNeedOfRow = (need: NeedsYou): string => {
+  switch (need.kind) {
+    case 'paused':
+      return need.why
+    case 'parked':
+      return need.reason === undefined ? 'parked' : describeParkReason(need.reason)
+    case 'no-session':
+      return 'its session has ended'
+    case 'refused':
+      return `can't finish: ${explainDone(need.why, asProgram).what}`
+    case 'landing-blocked':
+      return explainBlock(need.why, need.codebase).what
+    case 'stuck':
+      return 'no sign of life'
   }
 }
 

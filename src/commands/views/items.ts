@@ -123,6 +123,8 @@ export const describeParkReason = (reason: ParkReason): string => {
       return `its agent crashed ${counted(reason.restarts + 1, 'time')}, and its work is still in its worktree`
     case 'worktree-missing':
       return `its worktree is missing (unmounted?): ${reason.path}`
+    case 'other-branch':
+      return `its agent crashed, and its worktree is on ${reason.head ?? 'no branch'} instead of ${reason.branch}`
     case 'formula-failed':
       return `the step \`${reason.step}\` failed: ${reason.message}`
     case 'gate-failed':

@@ -76,6 +76,8 @@ export type ParkReason =
   | { readonly kind: 'asked'; readonly note: string | undefined }
   | { readonly kind: 'crashed'; readonly restarts: number }
   | { readonly kind: 'worktree-missing'; readonly path: string }
+  /** Its agent crashed while another branch was checked out. `head`: undefined if none was. */
+  | { readonly kind: 'other-branch'; readonly branch: string; readonly head: string | undefined }
   | { readonly kind: 'formula-failed'; readonly step: string; readonly message: string }
   | { readonly kind: 'gate-failed'; readonly command: string; readonly attempts: number }
   | { readonly kind: 'conflict'; readonly attempts: number }

@@ -52,6 +52,7 @@ export type ItemStore = {
   /** False if its id is taken. */
   recover(item: RecoveredItem): Promise<boolean>
   get(id: number): Promise<Item | undefined>
+  some(ids: readonly number[]): Promise<Item[]>
   bySource(codebaseId: CodebaseId, key: string): Promise<Item | undefined>
   /** Items imported from there, by id. */
   fromSource(codebaseId: CodebaseId, kind: SourceKind): Promise<Item[]>
@@ -188,4 +189,75 @@ export type FleetControlStore = {
   /** Locks the row until the transaction ends, to decide about the host's agents. */
   lock(host: string): Promise<FleetControl>
   set(host: string, control: FleetControl): Promise<void>
+}
+
+/** What the patrol has seen in earlier rounds, about an agent or about the fleet of a host. */
+export type PatrolNote = {
+  /** An agent's id, or `fleet`. */
+  readonly subject: string
+  /** The row of the patrol, or what else is remembered. */
+  readonly what: string
+  /** The spawn token of the agent's session. A note about an earlier session says nothing about this one. */
+  readonly life: string
+  readonly firstSeen: number
+  readonly lastSeen: number
+  /** In how many rounds. */
+  readonly times: number
+  readonly reportedAt: number | undefined
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+export type SeenAgain = Pick<PatrolNote, 'subject' | 'what' | 'life'> & {
+  readonly at: number
+  /** Replaces what was recorded. */
+  readonly data?: PatrolNote['data']
+}
+
+export type PatrolNoteStore = {
+  ofHost(host: string): Promise<PatrolNote[]>
+  /** Counts another round. Begins anew if the note is about an earlier session. */
+  see(host: string, seen: SeenAgain): Promise<PatrolNote>
+  /** True for the one caller that is to report it. */
+  report(host: string, note: Pick<PatrolNote, 'subject' | 'what' | 'life'>, at: number): Promise<boolean>
+  /** Forgets it: it no longer lasts. */
+  clear(host: string, notes: readonly Pick<PatrolNote, 'subject' | 'what'>[]): Promise<void>
+}
+
+/** How far a hook of `config.yaml` has got. `key` identifies what it does, whatever its place in the file. */
+export type HookState = {
+  readonly key: string
+  /** The number of the last event that it is done with. */
+  readonly position: number
+  /** Failed attempts to deliver the next one. */
+  readonly attempts: number
+  readonly nextAttemptAt: number
+  /** Its last failure; undefined if it has delivered since. */
+  readonly failure: { readonly at: number; readonly error: string } | undefined
+  /** The process that is delivering. */
+  readonly holder: ProcessIdentity | undefined
+}
+
+export type HookPatch = Partial<Pick<HookState, 'position' | 'attempts' | 'nextAttemptAt' | 'failure'>>
+
+export type HookStore = {
+  /** Adds a hook that is new, to start after the event with this number. Returns it as it is now. */
+  ensure(host: string, key: string, position: number): Promise<HookState>
+  list(host: string): Promise<HookState[]>
+  /** Replaces the holder `expected`. False if another process has already done so. */
+  claim(host: string, key: string, expected: HookState['holder'], holder: HookState['holder']): Promise<boolean>
+  /** False if this process no longer holds it. */
+  update(host: string, key: string, holder: ProcessIdentity, patch: HookPatch): Promise<boolean>
+  /** Deletes those that are no longer configured. */
+  keepOnly(host: string, keys: readonly string[]): Promise<void>
+}
+
+/** All of them, as parts of the store. */
+export type FleetStores = {
+  readonly items: ItemStore
+  readonly fleetAgents: FleetAgentStore
+  readonly formulaRuns: FormulaRunStore
+  readonly landings: LandingStore
+  readonly fleetControl: FleetControlStore
+  readonly patrolNotes: PatrolNoteStore
+  readonly hooks: HookStore
 }

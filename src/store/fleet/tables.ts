@@ -115,4 +115,29 @@ export type LandingQueueRow = {
   blocked: string | null
 }
 
+export type PatrolNoteRow = {
+  host: string
+  subject: string
+  what: string
+  life: string
+  first_seen: number
+  last_seen: number
+  times: number
+  reported_at: number | null
+  /** JSON. */
+  data: string
+}
+
 export type FleetControlRow = { host: string; state: string; why: string; since: number }
+
+export type HookRow = {
+  host: string
+  key: string
+  position: number
+  attempts: number
+  next_attempt_at: number
+  failed_at: number | null
+  error: string | null
+  holder_pid: number | null
+  holder_start_time: string | null
+}
