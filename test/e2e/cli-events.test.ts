@@ -88,7 +88,8 @@ describe('coppice events', () => {
     for (const kind of eventFilters) expect(help).toContain(kind)
   })
 
-  test('--follow goes on with and without a server, and ends cleanly with Ctrl-C', async () => {
+  test('--follow goes on with and without a server, which delivers to hooks, and ends cleanly with Ctrl-C', async () => {
+    configure('hooks:\n  - on: [parked, reopened]\n    command: echo "$COPPICE_EVENT_NUMBER $PPID" >> log\n')
     await parkedItem('One', 'now?')
     const follower = started(world.start(repo.path, 'events', '--follow', '--json'))
     const seen = (): number[] =>
@@ -106,6 +107,8 @@ describe('coppice events', () => {
     await expect.poll(seen).toEqual([1, 2, 3])
     await coppice('item', 'reopen', '1')
     await expect.poll(seen).toEqual([1, 2, 3, 4])
+    // Its own process has delivered them.
+    await expect.poll(() => linesOf('log').slice(2)).toEqual([`3 ${server.child.pid}`, `4 ${server.child.pid}`])
     server.child.kill('SIGTERM')
     await server.end
     await coppice('item', 'close', '1')

@@ -83,7 +83,6 @@ const deliverNext = async (
   // A longer pause than we ever make: the clock was set back.
   if (pause > 0 && pause <= PAUSES.longestMs) return { outcome: 'later', afterMs: pause }
   const outcome = await attempt(context, placed, next, abort)
-  await context.isolation.failpoint('hook.delivered')
   if (outcome.kind === 'aborted') return { outcome: 'stopped' }
   if (outcome.kind === 'failed') return failed(context, placed, { state, next, why: outcome.why })
   if (outcome.kind === 'recorded') return undefined
