@@ -9,6 +9,7 @@ import { repositoryState } from '../../isolation/codebases/repository-place.ts'
 import { resolveCodebase } from '../../isolation/codebases/codebases.ts'
 import { type Call, command, isSet, cwdOf, type Workplace } from '../../commands/command.ts'
 import { type Finding, fix, problem } from '../doctor/finding.ts'
+import { examineFleet } from '../doctor/fleet.ts'
 import { examineMachine } from '../doctor/machine.ts'
 import { examineCodebase, examineHome } from '../doctor/records.ts'
 import { exitCodes, faultMessage } from '../../commands/views/failure.ts'
@@ -27,6 +28,7 @@ const run = async (call: Call): Promise<DoctorResult> => {
     ...(await examineMachine(workplace)),
     ...failed,
     ...(await Promise.all((await codebasesOf(call, workplace)).map((one) => examineCodebase(context, one)))).flat(),
+    ...(call.codebase === undefined ? await examineFleet(workplace) : []),
     ...(await examineHome(context, await context.store.codebases.list(context.host))),
   ]
   return { findings: withoutRepeated(findings, failed), fixed }
