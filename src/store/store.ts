@@ -119,6 +119,7 @@ export type ConversationStore = {
   ofEnvironments(ids: readonly EnvironmentId[]): Promise<Conversation[]>
   /** Detaches every conversation from this environment and returns them. */
   detachEnvironment(id: EnvironmentId): Promise<Conversation[]>
+  wasTold(id: string, notice: string): Promise<boolean>
   /** False if this conversation was told before. */
   tellOnce(id: string, notice: string, at: number): Promise<boolean>
 }

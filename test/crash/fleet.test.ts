@@ -63,6 +63,7 @@ const arranged = async (scenario: FleetScenario, { kind, isolationProvider }: Ca
     },
     settings: { isolationProvider },
     prepare: (repo) => {
+      if (scenario.config !== undefined) repo.commit('.coppice/config.yaml', scenario.config)
       if (scenario.formula !== undefined) repo.commit('.coppice/formulas/release.yaml', scenario.formula)
     },
   })

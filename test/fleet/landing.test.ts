@@ -1,79 +1,20 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { toBranchName } from '../../src/domain/names.ts'
+import { toWork } from '../../src/domain/work.ts'
 import { describe, expect, test } from 'vitest'
-import { primerText } from '../../src/commands/views/primer.ts'
-import { asProgram } from '../../src/commands/views/view.ts'
-import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
-import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
 import type { Landing } from '../../src/domain/fleet/landing.ts'
-import type { Sha } from '../../src/domain/names.ts'
-import { chooseFormula } from '../../src/fleet/formulas/choose.ts'
-import { done } from '../../src/fleet/formulas/done.ts'
-import { closeItem } from '../../src/fleet/items/close.ts'
 import { land } from '../../src/fleet/landing/land.ts'
-import { type QueueOutcome, workQueue } from '../../src/fleet/landing/queue.ts'
-import { primeAgent } from '../../src/fleet/prime.ts'
-import { sling } from '../../src/fleet/sling/sling.ts'
+import { workQueue } from '../../src/fleet/landing/queue.ts'
 import { clearScratchTrees } from '../../src/isolation/codebases/landing/scratch-tree.ts'
 import { scratchDirectory } from '../../src/isolation/paths.ts'
 import { identityWord } from '../../src/domain/process-identity.ts'
+import { liveness } from '../../src/process/identity.ts'
+import { killTree } from '../../src/process/kill.ts'
+import { scratchMark } from '../../src/process/run-mark.ts'
+import { spawnDetached } from '../../src/process/spawn.ts'
 import { processesAt } from '../helpers/invariants.ts'
-import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'
-
-const view = { ...asProgram, now: 0 }
-
-type Config = Readonly<Record<string, unknown>>
-
-/** Each run of the gate leaves a line in a file outside. `red-*` in the tree fails it. */
-const gate = 'echo run >> "$COUNT"; for file in red-*; do if [ -e "$file" ]; then echo "$file is red"; exit 1; fi; done'
-
-const landingWorld = (config: Config = {}, options: FleetWorldOptions = {}): Promise<FleetWorld> =>
-  makeFleetWorld({
-    remote: true,
-    ...options,
-    context: { approve: async () => true, ...options.context },
-    prepare: (repo, box) => {
-      const gates = [gate.replace('$COUNT', box.path('gate-runs'))]
-      repo.commit('.coppice/config.yaml', JSON.stringify({ landing: { gates, ...config } }))
-      repo.commit('shared.txt', 'one\ntwo\nthree\n')
-      options.prepare?.(repo, box)
-    },
-  })
-
-const runs = ({ box }: FleetWorld): number =>
-  existsSync(box.path('gate-runs')) ? readFileSync(box.path('gate-runs'), 'utf8').split('\n').length - 1 : 0
-
-/** A branch with a commit for each file, made by plain git; the checkout is on main again. */
-const branch = ({ repo }: FleetWorld, name: string, ...files: readonly (readonly [string, string])[]): Sha => {
-  repo.git('checkout', '-q', '-b', name, 'main')
-  for (const [file, content] of files) repo.commit(file, content, `${name}: ${file}`)
-  const tip = repo.sha()
-  repo.git('checkout', '-q', 'main')
-  return tip
-}
-
-const queue = async (world: FleetWorld, name: string): Promise<Landing> => {
-  const outcome = await land(world.fleet, world.codebase, { what: { branch: name }, by: 'cli' })
-  if (outcome.outcome !== 'queued') throw new Error(`not queued: ${JSON.stringify(outcome)}`)
-  return outcome.landing
-}
-
-const work = (world: FleetWorld): Promise<QueueOutcome> => workQueue(world.fleet, world.codebase)
-
-const landing = async ({ context }: FleetWorld, { id }: Landing): Promise<Landing> =>
-  (await context.store.landings.get(id)) ?? expect.unreachable('the landing is gone')
-
-const origin = ({ box }: FleetWorld, ...args: string[]): string => box.raw(box.path('origin.git'), ...args)
-
-/** Nothing of a landing is left, and the checkout is as it was. */
-const assertClean = async (world: FleetWorld): Promise<void> => {
-  const directory = scratchDirectory(world.context.worktreesBase)
-  expect(existsSync(directory) ? readdirSync(directory) : []).toEqual([])
-  expect(world.repo.git('status', '--porcelain')).toBe('')
-  expect(world.repo.git('symbolic-ref', 'HEAD')).toBe('refs/heads/main')
-  const { holder, push } = await world.context.store.landings.queue(world.codebase.id)
-  expect({ holder, push }).toEqual({ holder: undefined, push: undefined })
-}
+import { landingWorld, runs, branch, queue, work, landing, origin, assertClean } from '../helpers/landing.ts'
 
 describe('a branch lands', () => {
   test.each([
@@ -149,6 +90,65 @@ describe('a branch lands', () => {
     world.repo.git('push', '-q', 'origin', `${tip}:main`)
     await work(world)
     expect(await landing(world, queued)).toMatchObject({ state: 'landed', landedSha: tip, gate: undefined })
+  })
+})
+
+describe('a push whose process died', () => {
+  test.each([
+    ['before it', 'landing.push-intent', 2],
+    ['before anybody confirmed it', 'landing.pushed', 1],
+  ])('%s: the remote says whether it has to be pushed again', async (_, at, attempts) => {
+    await using world = await landingWorld()
+    branch(world, 'x', ['a', '1\n'])
+    const queued = await queue(world, 'x')
+    const failpoint = async (name: string): Promise<void> => {
+      if (name === at) throw new Error('died')
+    }
+    const dying = { ...world.fleet, isolation: { ...world.context, failpoint } }
+    expect(await workQueue(dying, world.codebase)).toMatchObject({ outcome: 'blocked', why: { kind: 'failed' } })
+    const { push } = await world.context.store.landings.queue(world.codebase.id)
+    const there = origin(world, 'rev-parse', 'main')
+    expect([push === undefined, there === push?.to]).toEqual([false, attempts === 1])
+    // Somebody pushes more on top of it.
+    const more = world.box.raw(world.repo.path, 'commit-tree', '-p', there, '-m', 'more', `${there}^{tree}`)
+    world.repo.git('push', '-q', 'origin', `${more}:main`)
+    expect(await work(world)).toEqual({ outcome: 'done', left: false })
+    expect(await landing(world, queued)).toMatchObject({ state: 'landed', attempts })
+    expect(
+      origin(world, 'log', '--format=%s', 'main')
+        .split('\n')
+        .filter((line) => line === 'x: a'),
+    ).toHaveLength(1)
+    await assertClean(world)
+  })
+
+  test('is not recorded as landed without looking at the remote, which said yes and meant something else', async () => {
+    await using world = await landingWorld()
+    branch(world, 'x', ['a', '1\n'])
+    const queued = await queue(world, 'x')
+    const before = origin(world, 'rev-parse', 'main')
+    const hook = join(world.box.path('origin.git'), 'hooks', 'post-receive')
+    mkdirSync(dirname(hook), { recursive: true })
+    writeFileSync(hook, `#!/bin/sh\ngit update-ref refs/heads/main ${before}\n`, { mode: 0o755 })
+    expect(await work(world)).toMatchObject({ outcome: 'blocked', why: { kind: 'base-moves', attempts: 5 } })
+    expect(await landing(world, queued)).toMatchObject({ state: 'queued', landedSha: undefined })
+    await assertClean(world)
+  })
+
+  test('is not settled while the remote can not be asked', async () => {
+    await using world = await landingWorld()
+    branch(world, 'x', ['a', '1\n'])
+    const queued = await queue(world, 'x')
+    const failpoint = async (name: string): Promise<void> => {
+      if (name === 'landing.pushed') throw new Error('died')
+    }
+    await workQueue({ ...world.fleet, isolation: { ...world.context, failpoint } }, world.codebase)
+    renameSync(world.box.path('origin.git'), world.box.path('away.git'))
+    expect(await work(world)).toMatchObject({ outcome: 'blocked', why: { kind: 'offline' } })
+    expect(await landing(world, queued)).toMatchObject({ state: 'testing' })
+    renameSync(world.box.path('away.git'), world.box.path('origin.git'))
+    await work(world)
+    expect(await landing(world, queued)).toMatchObject({ state: 'landed', attempts: 1 })
   })
 })
 
@@ -330,6 +330,23 @@ describe('nothing is pushed', () => {
     expect([world.repo.sha('main'), world.repo.sha()]).toEqual([landedSha, head])
   })
 
+  test('from a worktree that nobody has vouched for', async () => {
+    await using world = await landingWorld()
+    const made = await world.provider.create({
+      codebase: world.codebase,
+      work: toWork('task', 'theirs'),
+      hints: {},
+      createdBy: 'test',
+      aliases: [],
+      branch: toBranchName('theirs'),
+    })
+    if (made.outcome !== 'created') throw new Error(made.outcome)
+    world.box.raw(made.environment.path, 'commit', '-q', '--allow-empty', '-m', 'theirs')
+    await world.context.store.environments.update(made.environment.id, { trust: 'unproven' })
+    const outcome = await land(world.fleet, world.codebase, { what: { branch: 'theirs' }, by: 'cli' })
+    expect(outcome).toMatchObject({ outcome: 'refused', why: { kind: 'untrusted' } })
+  })
+
   test('for the base itself, a branch without commits, or one that nobody has', async () => {
     await using world = await landingWorld()
     world.repo.git('branch', 'empty')
@@ -381,133 +398,16 @@ test('what a killed process left of its gates is ended and deleted, and that of 
   )
   make('mine', identityWord(self))
   make('unreadable', 'nobody knows')
+  const left = (id: string) =>
+    spawnDetached({
+      command: 'sleep',
+      args: ['300'],
+      cwd: join(directory, id),
+      env: { PATH: world.box.env['PATH'], COPPICE_RUN: scratchMark(world.context.home, id).id },
+    })
+  const [dead, mine] = [await left('dead'), await left('mine')]
   await clearScratchTrees(world.context)
+  expect([liveness(dead), liveness(mine)]).toEqual(['dead', 'alive'])
+  await killTree(mine, { graceMs: 0, clock: Date.now })
   expect(readdirSync(directory).toSorted()).toEqual(['mine', 'mine.owner', 'unreadable', 'unreadable.owner'])
-})
-
-type AtWork = { readonly agent: FleetAgent; readonly environment: IsolatedEnvironment; readonly item: number }
-
-const atWork = async (world: FleetWorld, file: string, content = ''): Promise<AtWork> => {
-  const { id } = await world.addItem(`Write ${file}`)
-  const slung = await sling(world.fleet, { item: id, by: 'cli' })
-  if (slung.outcome !== 'started') throw new Error(`not started: ${JSON.stringify(slung)}`)
-  commitIn(world, slung.environment, file, content)
-  return { agent: slung.agent, environment: slung.environment, item: id }
-}
-
-const commitIn = ({ box }: FleetWorld, { path }: IsolatedEnvironment, file: string, content = ''): void => {
-  writeFileSync(join(path, file), content)
-  box.raw(path, 'add', '-A')
-  box.raw(path, 'commit', '-qm', `Write ${file}`)
-}
-
-const finish = async (world: FleetWorld, { name, spawn }: FleetAgent, mode = 'land'): Promise<void> => {
-  expect(await done(world.fleet, { agent: name, spawn, mode })).toMatchObject({ outcome: 'done' })
-}
-
-const latest = async ({ context }: FleetWorld): Promise<Landing> =>
-  (await context.store.landings.list({ limit: 1 }))[0] ?? expect.unreachable('nothing is queued')
-
-const kinds = ({ told }: FleetWorld): string[] => told.map(({ kind }) => kind)
-
-describe("an item's work", () => {
-  test('that lands settles the item, and removes its worktree and branch', async () => {
-    await using world = await landingWorld()
-    const { agent, environment, item } = await atWork(world, 'a')
-    await finish(world, agent)
-    expect(await work(world)).toEqual({ outcome: 'done', left: false })
-    expect(await world.item(item)).toMatchObject({ state: 'landed', environmentId: undefined })
-    expect(existsSync(environment.path)).toBe(false)
-    expect(world.repo.git('branch', '--list', environment.branch)).toBe('')
-    expect(origin(world, 'log', '-1', '--format=%s', 'main')).toBe('Write a')
-    expect(kinds(world)).toEqual(['started', 'queued', 'landed'])
-    await assertHooksAgree(world)
-    await assertClean(world)
-  })
-
-  test('that is red goes back to an agent in the same worktree with the log, twice, and is parked then', async () => {
-    await using world = await landingWorld()
-    const { agent, environment, item } = await atWork(world, 'red-a')
-    await finish(world, agent)
-    let last = agent
-    for (const file of ['b', 'c']) {
-      expect(await work(world)).toEqual({ outcome: 'done', left: false })
-      expect(await world.item(item)).toMatchObject({ state: 'hooked', environmentId: environment.id })
-      const [again = expect.unreachable('nobody was started')] = await world.context.store.fleetAgents.ofItems([item])
-      expect([again.name, again.environmentId, again.spawn === last.spawn]).toEqual([agent.name, environment.id, false])
-      const primer = await primeAgent(world.fleet, { agent: again.name, spawn: again.spawn })
-      const { log = '' } = (await latest(world)).gate ?? {}
-      expect('agent' in primer && primerText(primer, view)).toContain(`failed (log: ${log})`)
-      commitIn(world, environment, file)
-      await finish(world, again)
-      last = again
-    }
-    await work(world)
-    expect(await world.item(item)).toMatchObject({ state: 'parked', parked: { kind: 'gate-failed', attempts: 3 } })
-    expect(existsSync(environment.path)).toBe(true)
-    expect(kinds(world).filter((kind) => kind === 'sent-back' || kind === 'parked')).toEqual([
-      'sent-back',
-      'sent-back',
-      'parked',
-    ])
-    await assertHooksAgree(world)
-    // A person mends it, and lands it.
-    world.box.raw(environment.path, 'rm', '-q', 'red-a')
-    world.box.raw(environment.path, 'commit', '-qm', 'mend')
-    const landed = await land(world.fleet, world.codebase, { what: { item: await world.item(item) }, by: 'cli' })
-    expect(landed).toMatchObject({ outcome: 'queued' })
-    await work(world)
-    expect(await world.item(item)).toMatchObject({ state: 'landed' })
-  })
-
-  test('that conflicts waits for a person at once if the repository says so', async () => {
-    await using world = await landingWorld({ returns: 0 })
-    const { agent, item } = await atWork(world, 'shared.txt', 'mine\n')
-    world.repo.commit('shared.txt', 'theirs\n')
-    world.repo.git('push', '-q', 'origin', 'main')
-    await finish(world, agent)
-    await work(world)
-    expect(await world.item(item)).toMatchObject({ state: 'parked', parked: { kind: 'conflict', attempts: 1 } })
-  })
-
-  test('that was sent back waits for room in the fleet instead of a person', async () => {
-    await using world = await landingWorld()
-    const { agent, item } = await atWork(world, 'red-a')
-    await finish(world, agent)
-    const { store, host } = world.context
-    await store.fleetControl.set(host, { state: 'paused', why: 'mass death', since: 1 })
-    expect(await work(world)).toEqual({ outcome: 'done', left: true })
-    expect(await world.item(item)).toMatchObject({ state: 'in_review' })
-    await store.fleetControl.set(host, { state: 'down', why: 'evening', since: 2 })
-    expect(await work(world)).toEqual({ outcome: 'fleet-down' })
-    await store.fleetControl.set(host, { state: 'up', why: 'morning', since: 3 })
-    expect(await work(world)).toEqual({ outcome: 'done', left: false })
-    expect(await world.item(item)).toMatchObject({ state: 'hooked' })
-  })
-
-  test('does not land while its agent is still finishing, or once the item was closed', async () => {
-    await using world = await landingWorld()
-    const { agent, item } = await atWork(world, 'a')
-    const { context: isolation } = world
-    const early: QueueOutcome[] = []
-    const failpoint = async (name: string): Promise<void> => {
-      if (name === 'formula.enqueue.done' || name === 'leave.session') early.push(await work(world))
-    }
-    await finish({ ...world, fleet: { ...world.fleet, isolation: { ...isolation, failpoint } } }, agent)
-    expect(early).toEqual([1, 2].map(() => ({ outcome: 'done', left: true })))
-    expect(await latest(world)).toMatchObject({ state: 'queued' })
-    await closeItem(world.fleet, item, 'cli')
-    expect(await latest(world)).toMatchObject({ state: 'superseded' })
-    expect(await work(world)).toEqual({ outcome: 'done', left: false })
-    expect(origin(world, 'ls-tree', '--name-only', 'main').split('\n')).not.toContain('a')
-  })
-
-  test('done: auto lands it where landing is configured and pull requests are not possible', async () => {
-    await using world = await landingWorld()
-    expect(await chooseFormula(world.fleet, world.codebase, 'auto')).toMatchObject({ name: 'land' })
-    world.repo.git('rm', '-q', '.coppice/config.yaml')
-    world.repo.git('commit', '-qm', 'no landing')
-    world.repo.git('push', '-q', 'origin', 'main')
-    expect(await chooseFormula(world.fleet, world.codebase, 'auto')).toMatchObject({ name: 'push' })
-  })
 })

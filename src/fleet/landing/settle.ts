@@ -43,13 +43,19 @@ const landItem = async (context: FleetContext, store: Store, item: Item): Promis
 /** Returns false if it was withdrawn meanwhile. */
 export const refuse = (
   context: FleetContext,
-  { id, itemId, state, mergeCommit }: Landing,
+  { id, itemId, state, mergeCommit, attempts }: Landing,
   { why, gate }: { readonly why: LandingRefusal; readonly gate?: LandingGate | undefined },
 ): Promise<boolean> => {
   const { store, clock } = context.isolation
   return store.transaction(async (inside) => {
     const at = clock()
-    const patch = { why, todo: 'return', ...(gate !== undefined && { gate }) } as const
+    const patch = {
+      why,
+      todo: 'return',
+      // What was tested is counted already.
+      attempts: state === 'queued' ? attempts + 1 : attempts,
+      ...(gate !== undefined && { gate }),
+    } as const
     if (!(await inside.landings.move(id, state, 'refused', at, patch))) return false
     const item = itemId === undefined ? undefined : await inside.items.get(itemId)
     const isProblem = why.kind === 'conflict' || why.kind === 'gate-failed'
