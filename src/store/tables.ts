@@ -1,24 +1,11 @@
 import type { Generated } from 'kysely'
-import type {
-  CounterRow,
-  FleetAgentRow,
-  FleetControlRow,
-  FormulaRunRow,
-  HookRow,
-  ItemDependencyRow,
-  ItemFollowerRow,
-  ItemHistoryRow,
-  ItemRow,
-  LandingQueueRow,
-  LandingRow,
-  PatrolNoteRow,
-} from './fleet/tables.ts'
+import type { FleetTables } from './fleet/tables.ts'
 
 /**
  * The tables as Kysely sees them. Both engines store the same: booleans as 0 or 1, times as integer milliseconds, JSON
  * as text, `undefined` as `null`; `rows.ts` converts.
  */
-export type Tables = {
+export type Tables = FleetTables & {
   codebases: CodebaseRow
   environments: EnvironmentRow
   environment_aliases: AliasRow
@@ -43,18 +30,6 @@ export type Tables = {
   paused_messages: PausedMessageRow
   run_watches: RunWatchRow
   git_looks: GitLookTableRow
-  counters: CounterRow
-  items: ItemRow
-  item_dependencies: ItemDependencyRow
-  item_history: ItemHistoryRow
-  item_followers: ItemFollowerRow
-  agents: FleetAgentRow
-  formula_runs: FormulaRunRow
-  landings: LandingRow
-  landing_queues: LandingQueueRow
-  fleet_control: FleetControlRow
-  patrol_notes: PatrolNoteRow
-  hooks: HookRow
   migrations: MigrationRow
 }
 

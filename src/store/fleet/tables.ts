@@ -1,6 +1,21 @@
 import type { Generated } from 'kysely'
 
 /** The fleet's tables, as in `../tables.ts`. */
+export type FleetTables = {
+  counters: CounterRow
+  items: ItemRow
+  item_dependencies: ItemDependencyRow
+  item_history: ItemHistoryRow
+  item_followers: ItemFollowerRow
+  agents: FleetAgentRow
+  formula_runs: FormulaRunRow
+  landings: LandingRow
+  landing_queues: LandingQueueRow
+  fleet_control: FleetControlRow
+  patrol_notes: PatrolNoteRow
+  hooks: HookRow
+}
+
 export type CounterRow = { name: string; next: number }
 
 export type ItemRow = {
