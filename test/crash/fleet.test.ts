@@ -62,9 +62,9 @@ const arranged = async (scenario: FleetScenario, { kind, isolationProvider }: Ca
       }),
     },
     settings: { isolationProvider },
-    prepare: (repo) => {
-      if (scenario.formula !== undefined) repo.commit('.coppice/formulas/release.yaml', scenario.formula)
-    },
+    ...(scenario.formula !== undefined && {
+      prepare: (repo) => void repo.commit('.coppice/formulas/release.yaml', scenario.formula ?? ''),
+    }),
   })
   if (double !== undefined) {
     await world.context.store.codebases.update(world.codebase.id, { github: 'acme/app' })
