@@ -3,7 +3,7 @@ import { runningServer } from '../server/record.ts'
 import { readToken } from '../server/token-file.ts'
 
 /** Commands after which the fleet may have work to do. */
-const changesFleet = /^(?:item|sling|done|fleet|crew|internal (?:leave|answer))\b/
+const changesFleet = /^(?:item|sling|done|land|fleet|crew|internal (?:leave|answer))\b/
 
 /** Long for a local call, short for people. */
 const WAKE_TIMEOUT_MS = 500

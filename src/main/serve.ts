@@ -14,6 +14,7 @@ import { createRunTokens } from '../runs/tokens.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
 import type { FleetContext } from '../fleet/context.ts'
+import { createLandingSchedule } from '../fleet/landing/schedule.ts'
 import { createFleetSchedule } from '../fleet/schedule.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { createEnvironments, type Environments } from '../isolation/environments.ts'
@@ -78,13 +79,23 @@ const run = async (
   const nonInteractive: IsolationContext = { ...context, progress: () => undefined, approve: undefined }
   const isolation = createEnvironments(nonInteractive)
   const environments = async (): Promise<Environments> => isolation
-  const fleet = async (): Promise<FleetContext> => ({
-    ...(await workplace.fleet()),
-    isolation: nonInteractive,
-    environments,
-    wakeServer: async () => false,
-  })
-  const fleetSchedule = createFleetSchedule({ fleet, isolation: nonInteractive })
+  const fleet = async (): Promise<FleetContext> => {
+    const made = await workplace.fleet()
+    return {
+      ...made,
+      isolation: nonInteractive,
+      environments,
+      wakeServer: async () => false,
+      notify: async (store, event, except) => {
+        await made.notify(store, event, except)
+        // After the transaction that it is part of.
+        if (event.kind === 'queued') setImmediate(() => landingSchedule.wake())
+      },
+    }
+  }
+  const landingSchedule = createLandingSchedule({ fleet, isolation: nonInteractive })
+  // A formula that has ended may have queued a branch.
+  const fleetSchedule = createFleetSchedule({ fleet, isolation: nonInteractive, onRound: () => landingSchedule.wake() })
   const { token, file: tokenFile, created } = ensureToken(context.home)
   const exposed = exposedSecrets(context)
   const notices = [
@@ -113,8 +124,9 @@ const run = async (
       runTokens,
       onHandled: (_message, handled) => {
         metrics?.handled(handled)
-        // It may have been `/item add`.
+        // It may have been `/item add`, or a pull request that was merged.
         fleetSchedule.wake()
+        landingSchedule.wake()
       },
     },
   )
@@ -135,6 +147,7 @@ const run = async (
       wake: () => {
         engine.conversations.wake()
         fleetSchedule.wake()
+        landingSchedule.wake()
       },
       ready: () => ready,
       allowedHosts: options.allowedHosts,
@@ -162,6 +175,7 @@ const run = async (
   ready = true
   schedule.start()
   fleetSchedule.start()
+  landingSchedule.start()
   started({
     url: server.url,
     tokenFile,
@@ -174,6 +188,7 @@ const run = async (
   removeServerRecord(context.home)
   // Without the database, running work can't save its results, so don't wait for it.
   const ended = await engine.conversations.stop(lost === undefined ? options.graceMs : 0)
+  await landingSchedule.stop()
   await schedule.stop()
   await fleetSchedule.stop()
   await server.stop(LAST_REQUESTS_MS)

@@ -32,6 +32,12 @@ export const agentMark = (home: string, spawn: string): RunMark => ({
   cgroup: undefined,
 })
 
+/** For what runs in a scratch tree, found by its id after the process that made it has died. */
+export const scratchMark = (home: string, id: string): RunMark => ({
+  id: `${prefixOf(home)}.scratch.${id}`,
+  cgroup: undefined,
+})
+
 const prefixOf = (home: string): string => createHash('sha256').update(home).digest('hex').slice(0, 12)
 
 /** In the environment of the agent and its children. */

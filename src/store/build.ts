@@ -9,6 +9,7 @@ import { fleetControlStore } from './fleet/control.ts'
 import { formulaRunStore } from './fleet/formula-runs.ts'
 import { itemStore } from './fleet/items.ts'
 import { landingStore } from './fleet/landings.ts'
+import { patrolNoteStore } from './fleet/patrol-notes.ts'
 import { gitSnapshotStore } from './git-snapshots.ts'
 import { inboxStore } from './inbox/inbox.ts'
 import { journalStore } from './journal.ts'
@@ -54,6 +55,7 @@ export const buildStore = (db: Kysely<Tables>, engine: Engine, ends: Pick<Databa
     formulaRuns: formulaRunStore(db),
     landings: landingStore(db),
     fleetControl: fleetControlStore(db, engine),
+    patrolNotes: patrolNoteStore(db),
     transaction: (work) =>
       db.isTransaction
         ? work(store)

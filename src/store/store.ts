@@ -18,7 +18,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import type { Work } from '../domain/work.ts'
 import type { EnvironmentStore } from './environments/store.ts'
-import type { FleetAgentStore, FleetControlStore, FormulaRunStore, ItemStore, LandingStore } from './fleet/store.ts'
+import type { FleetStores } from './fleet/store.ts'
 import type { GitSnapshotStore } from './git-snapshots.ts'
 import type { MergeAnswerStore } from './merge-answers.ts'
 import type { PlatformMemoryStore } from './conversations/platform-memory.ts'
@@ -31,7 +31,7 @@ import type { UsageStore } from './usage.ts'
 /** One interface, two engines; both use the same statements and pass the same conformance suite. */
 export type { ConversationKey }
 
-export type Store = {
+export type Store = FleetStores & {
   readonly engine: 'sqlite' | 'postgres'
   readonly codebases: CodebaseStore
   readonly environments: EnvironmentStore
@@ -52,11 +52,6 @@ export type Store = {
   readonly gitSnapshots: GitSnapshotStore
   readonly pageSessions: PageSessionStore
   readonly platformMemory: PlatformMemoryStore
-  readonly items: ItemStore
-  readonly fleetAgents: FleetAgentStore
-  readonly formulaRuns: FormulaRunStore
-  readonly landings: LandingStore
-  readonly fleetControl: FleetControlStore
   /** All or nothing. Nested calls join the outer transaction. */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
   /**
@@ -124,6 +119,7 @@ export type ConversationStore = {
   ofEnvironments(ids: readonly EnvironmentId[]): Promise<Conversation[]>
   /** Detaches every conversation from this environment and returns them. */
   detachEnvironment(id: EnvironmentId): Promise<Conversation[]>
+  wasTold(id: string, notice: string): Promise<boolean>
   /** False if this conversation was told before. */
   tellOnce(id: string, notice: string, at: number): Promise<boolean>
 }

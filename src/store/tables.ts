@@ -8,7 +8,9 @@ import type {
   ItemFollowerRow,
   ItemHistoryRow,
   ItemRow,
+  LandingQueueRow,
   LandingRow,
+  PatrolNoteRow,
 } from './fleet/tables.ts'
 
 /**
@@ -48,7 +50,9 @@ export type Tables = {
   agents: FleetAgentRow
   formula_runs: FormulaRunRow
   landings: LandingRow
+  landing_queues: LandingQueueRow
   fleet_control: FleetControlRow
+  patrol_notes: PatrolNoteRow
   migrations: MigrationRow
 }
 

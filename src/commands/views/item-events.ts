@@ -1,7 +1,8 @@
-import type { ItemEvent, SentBackReason } from '../../domain/fleet/event.ts'
+import type { ItemEvent } from '../../domain/fleet/event.ts'
 import { isParkedElsewhere, type Item } from '../../domain/fleet/item.ts'
 import { withFullStop } from '../../domain/text/words.ts'
 import { describeParkReason } from './items.ts'
+import { describeLandingProblem } from './landings.ts'
 
 /** `Item 7 (Fix login)` */
 const named = ({ id, title }: Item): string => `Item ${id} (${title})`
@@ -27,7 +28,7 @@ export const describeItemEvent = (event: ItemEvent): string => {
     case 'queued':
       return `${item} is waiting to land (landing ${event.landing}).`
     case 'sent-back':
-      return `${item} couldn't land yet: ${describeSentBack(event.why)}. ${event.agent} is working on it again.`
+      return `${item} couldn't land yet: ${describeLandingProblem(event.why)}. ${event.agent} is working on it again.`
     case 'landed':
       return `${item} has landed.`
     case 'closed':
@@ -36,8 +37,3 @@ export const describeItemEvent = (event: ItemEvent): string => {
       return `${item} is open again.`
   }
 }
-
-const describeSentBack = (why: SentBackReason): string =>
-  why.kind === 'conflict'
-    ? `it conflicts with its base in ${why.paths.map((path) => `\`${path}\``).join(', ')}`
-    : `\`${why.command}\` failed`

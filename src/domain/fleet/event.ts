@@ -1,4 +1,4 @@
-import type { Landing } from './landing.ts'
+import type { Landing, LandingProblem } from './landing.ts'
 import type { Item, ParkReason } from './item.ts'
 
 /** Something that happened in the fleet. Notifications are sent in the transaction that records it. */
@@ -13,13 +13,9 @@ export type ItemEvent = { readonly item: Item } & (
   | { readonly kind: 'pushed' | 'not-pushed'; readonly branch: string }
   | { readonly kind: 'queued'; readonly landing: number }
   /** It couldn't land, and its agent has to work on it again. */
-  | { readonly kind: 'sent-back'; readonly agent: string; readonly landing: number; readonly why: SentBackReason }
+  | { readonly kind: 'sent-back'; readonly agent: string; readonly landing: number; readonly why: LandingProblem }
   | { readonly kind: 'landed' | 'closed' | 'reopened' }
 )
-
-export type SentBackReason =
-  | { readonly kind: 'conflict'; readonly paths: readonly string[] }
-  | { readonly kind: 'gate-failed'; readonly command: string; readonly log: string }
 
 /** What the patrol found about an agent. `itemId`: the item it was working on. */
 export type AgentEvent = { readonly agent: string; readonly itemId: number | undefined } & (
