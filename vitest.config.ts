@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs'
 import { availableParallelism, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
-import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { BaseSequencer, ForksPoolWorker, type PoolRunnerInitializer, type TestSpecification } from 'vitest/node'
 
 /** Most of the tests' time is waiting for the disk to sync; in memory they are several times as fast. */
 const temporary = (): string => {
@@ -21,6 +21,32 @@ const temporary = (): string => {
 const smallWorkers = {
   execArgv: ['--max-semi-space-size=1', '--optimize-for-size'],
   env: { MALLOC_ARENA_MAX: '1', MALLOC_TRIM_THRESHOLD_: '65536' },
+}
+
+/**
+ * A worker runs one test file after the other: starting it and loading half of Coppice takes longer than many files
+ * run. One that has grown is replaced, since every process it starts would take longer.
+ */
+class ReusedWorker extends ForksPoolWorker {
+  override readonly name = reusedWorkers.name
+  readonly reportMemory = true
+  #heap = 0
+
+  override async start(): Promise<void> {
+    await super.start()
+    this.on('message', ({ usedMemory = 0 }: { usedMemory?: number }) => {
+      this.#heap = Math.max(this.#heap, usedMemory)
+    })
+  }
+
+  canReuse(): boolean {
+    return this.#heap < 48 * 1024 ** 2
+  }
+}
+
+const reusedWorkers: PoolRunnerInitializer = {
+  name: 'reused-workers',
+  createPoolWorker: (options) => new ReusedWorker(options),
 }
 
 /**
@@ -47,13 +73,15 @@ export default defineConfig({
       NODE_COMPILE_CACHE: join(temporary(), `coppice-compile-cache-${userInfo().uid}`),
       ...smallWorkers.env,
     },
-    pool: 'forks',
+    pool: reusedWorkers,
+    isolate: false,
     execArgv: smallWorkers.execArgv,
     // Most tests wait for git, a server or an agent: as many workers as cores would leave cores idle.
     maxWorkers: availableParallelism() + 2,
     sequence: { sequencer: ProcessesFirst },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Many tests start several processes: on a busy machine that takes a while.
+    testTimeout: 180_000,
+    hookTimeout: 120_000,
     // What is waited for comes within milliseconds, but not on a machine that is busy with something else.
     expect: { poll: { timeout: 30_000, interval: 20 } },
     globalSetup: ['test/helpers/global-setup.ts'],
