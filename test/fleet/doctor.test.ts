@@ -6,6 +6,7 @@ import type { Workplace } from '../../src/commands/command.ts'
 import { asProgram } from '../../src/commands/views/view.ts'
 import { describeRemedy } from '../../src/commands/views/remedy.ts'
 import { endSession } from '../../src/fleet/end-session.ts'
+import { parkByHand } from '../../src/fleet/items/close.ts'
 import { rows } from '../../src/fleet/patrol/rows/registry.ts'
 import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { knownPlatforms } from '../../src/platforms/capabilities.ts'
@@ -43,6 +44,8 @@ test('doctor names what the patrol would repair, and changes nothing', async () 
   await using world = await patrolled()
   const { store, host, home } = world.context
   expect(await examine(world)).toEqual([])
+  // What an agent asks is no fault.
+  await parkByHand(world.fleet, (await world.addItem('Which API?')).id, { note: 'v1 or v2?', by: 'cli' })
   const [alder, beech, cedar] = [await atWork(world), await atWork(world), await atWork(world)]
   expect(inWords(await examine(world))).toEqual(['ok: 3 agents, as recorded'])
 
