@@ -68,6 +68,21 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
     load: async () => (await import('./commands/attach.ts')).attach,
   },
   {
+    name: 'events',
+    usage: '[--after <number>] [--kind <kind>]… [--follow]',
+    summary: 'show what happened in the fleet',
+    details:
+      'Kinds: needs-you (whatever needs a person), started, restarted, parked, refused, pull-request, pushed, not-pushed, queued, sent-back, landed, closed, reopened, crashed, stuck, stray-ended, mass-death, flaky-gate, hook-failed. With --json, each line is an object.',
+    options: {
+      after: { type: 'string', value: 'number', summary: 'all events after this one (default: the last 50 events)' },
+      kind: { type: 'string', multiple: true, value: 'kind', summary: 'only events of this kind (repeatable)' },
+      follow: { type: 'boolean', summary: 'keep printing new events until Ctrl-C' },
+    },
+    words: [0, 0],
+    examples: ['coppice events', 'coppice events --kind needs-you --follow', 'coppice events --after 41 --json'],
+    load: async () => (await import('./commands/events.ts')).events,
+  },
+  {
     name: 'prime',
     usage: '',
     summary: 'show an agent its item, and how to finish it',

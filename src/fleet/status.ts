@@ -4,6 +4,7 @@ import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
 import { isParkedElsewhere, type Item, type ParkReason } from '../domain/fleet/item.ts'
 import type { LandingBlock } from '../domain/fleet/landing.ts'
 import { respawnDelayMs } from '../domain/fleet/respawn.ts'
+import { onlyPersonCanChange } from '../domain/fleet/needs-person.ts'
 import type { CodebaseId } from '../domain/names.ts'
 import { checksDigest } from '../isolation/codebases/formulas.ts'
 import type { FleetControl, ItemCounts, PatrolNote } from '../store/fleet/store.ts'
@@ -170,22 +171,17 @@ const whyRefused = async (
   const run = itemId === undefined ? undefined : await store.formulaRuns.latestOfItem(itemId)
   if (itemId === undefined || run?.state !== 'refused' || run.agentId !== id) return undefined
   const codebase = await store.codebases.get(codebaseId)
-  const why = run.steps.flatMap((step) => step.why ?? []).find((one) => codebase && needsPerson(one, codebase))
+  const why = run.steps
+    .flatMap((step) => step.why ?? [])
+    .find((one) => codebase && onlyPersonCanChange(one) && isUnchanged(one, codebase))
   return why && { kind: 'refused', item: itemId, agent: name, why }
 }
 
-const needsPerson = (why: DoneRefusal, { trustedChecks, remote, remoteUrl }: Codebase): boolean => {
+/** Whether a person hasn't changed it since. */
+const isUnchanged = (why: DoneRefusal, { trustedChecks, remote, remoteUrl }: Codebase): boolean => {
   if (why.kind === 'not-approved') return trustedChecks !== checksDigest(why.commands)
-  if (why.kind !== 'not-published') return false
-  switch (why.why.kind) {
-    case 'remote-unconfirmed':
-    case 'remote-ambiguous':
-      return remote === undefined
-    case 'remote-changed':
-      return remoteUrl !== why.why.to
-    default:
-      return false
-  }
+  if (why.kind !== 'not-published') return true
+  return why.why.kind === 'remote-changed' ? remoteUrl !== why.why.to : remote === undefined
 }
 
 const agentDetails = async (

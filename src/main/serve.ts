@@ -15,6 +15,7 @@ import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
 import type { FleetContext } from '../fleet/context.ts'
 import { createLandingSchedule } from '../fleet/landing/schedule.ts'
+import { createHooks } from '../fleet/events/hooks.ts'
 import { createFleetSchedule } from '../fleet/schedule.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { createEnvironments, type Environments } from '../isolation/environments.ts'
@@ -27,6 +28,7 @@ import { createMetrics } from '../server/metrics.ts'
 import { removeServerRecord, runningServer, writeServerRecord } from '../server/record.ts'
 import { ensureToken } from '../server/token-file.ts'
 import { createEngine, type Engine } from './engine.ts'
+import { hookContext } from './hooks.ts'
 import { reconcileAll } from './reconcile-all.ts'
 
 export type ServeParts = {
@@ -96,6 +98,7 @@ const run = async (
   const landingSchedule = createLandingSchedule({ fleet, isolation: nonInteractive })
   // A formula that has ended may have queued a branch.
   const fleetSchedule = createFleetSchedule({ fleet, isolation: nonInteractive, onRound: () => landingSchedule.wake() })
+  const hooksOf = await hookContext({ context: nonInteractive, fleet, platforms: workplace.platforms })
   const { token, file: tokenFile, created } = ensureToken(context.home)
   const exposed = exposedSecrets(context)
   const notices = [
@@ -131,6 +134,8 @@ const run = async (
     },
   )
   metrics = createMetrics(engine.changes)
+  const kickOutbox = (): void => engine.outbox.kick()
+  const hooks = hooksOf && createHooks({ ...hooksOf, onPosted: kickOutbox })
   const accept = metrics.countAccepted((message) => engine.conversations.accept(message))
   let ready = false
   const server = await startServer(
@@ -148,6 +153,7 @@ const run = async (
         engine.conversations.wake()
         fleetSchedule.wake()
         landingSchedule.wake()
+        hooks?.kick()
       },
       ready: () => ready,
       allowedHosts: options.allowedHosts,
@@ -176,6 +182,7 @@ const run = async (
   schedule.start()
   fleetSchedule.start()
   landingSchedule.start()
+  await hooks?.start()
   started({
     url: server.url,
     tokenFile,
@@ -191,6 +198,7 @@ const run = async (
   await landingSchedule.stop()
   await schedule.stop()
   await fleetSchedule.stop()
+  await hooks?.stop(lost === undefined ? options.graceMs : 0)
   await server.stop(LAST_REQUESTS_MS)
   if (lost !== undefined) throw lost
   return ended

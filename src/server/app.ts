@@ -21,6 +21,7 @@ import { type Authenticate, createAuthenticate } from './auth.ts'
 import type { ServerDeps } from './deps.ts'
 import type { App, ServerEnv } from './server-env.ts'
 import { errorHandler, HttpError } from './errors.ts'
+import { createEventFeed } from './event-feed.ts'
 import { addEvents } from './events.ts'
 import { securityHeaders } from './headers.ts'
 import { addHealth } from './health.ts'
@@ -65,8 +66,9 @@ export const createApp = (deps: ServerDeps): App => {
   addPlatforms(app, deps)
   addCleanup(app, deps)
   addLandings(app, deps)
-  addWake(app, deps)
-  addEvents(app, deps, sessions)
+  const feed = createEventFeed(store)
+  addWake(app, deps, feed)
+  addEvents(app, deps, sessions, feed)
   if (deps.platforms.has('test')) addTestPlatform(app, deps)
   addWebhooks(app, deps, uploads)
   addDocument(app, deps)

@@ -4,6 +4,7 @@ import type {
   FleetAgentRow,
   FleetControlRow,
   FormulaRunRow,
+  HookRow,
   ItemDependencyRow,
   ItemFollowerRow,
   ItemHistoryRow,
@@ -53,6 +54,7 @@ export type Tables = {
   landing_queues: LandingQueueRow
   fleet_control: FleetControlRow
   patrol_notes: PatrolNoteRow
+  hooks: HookRow
   migrations: MigrationRow
 }
 
@@ -288,6 +290,9 @@ export type EventTableRow = {
   codebase_id: string | null
   environment_id: string | null
   data: string
+  /** Of an event of the fleet. */
+  number: number | null
+  item_id: number | null
 }
 
 export type UsageTableRow = {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { defaultRepoConfig, repoKey, repoTable } from '../../src/domain/config/repository.ts'
 import { poolTable } from '../../src/domain/config/fleet.ts'
+import { hookTable } from '../../src/domain/config/hooks.ts'
 import type { Rule } from '../../src/domain/config/rules.ts'
 import { defaultSettings, type Settings, settingTable } from '../../src/domain/config/settings.ts'
 import { anyDescriptor, remoteNames } from '../../src/platforms/remote.ts'
@@ -74,6 +75,25 @@ ${list(
     ...line,
     key: line.key ?? name,
     default: poolDefault(name, line.default),
+  })),
+)}
+
+### Hooks
+
+A hook runs a command, calls a webhook or sends a message when something happens in the fleet ([events and hooks](events.md)):
+
+\`\`\`yaml
+# ~/.coppice/config.yaml
+hooks:
+  - on: [needs-you, landed]
+    command: notify-send Coppice "$COPPICE_EVENT_TEXT"
+\`\`\`
+
+${list(
+  Object.entries<Line>(hookTable).map(([key, line]) => ({
+    ...line,
+    key,
+    default: key === 'timeout' ? '30s' : line.default,
   })),
 )}
 

@@ -6,7 +6,7 @@ import { chooseFormula } from '../../src/fleet/formulas/choose.ts'
 import { closeItem } from '../../src/fleet/items/close.ts'
 import { land } from '../../src/fleet/landing/land.ts'
 import { watchPullRequests } from '../../src/fleet/landing/pull-requests.ts'
-import type { QueueOutcome } from '../../src/fleet/landing/queue.ts'
+import { type QueueOutcome, workQueue } from '../../src/fleet/landing/queue.ts'
 import { primeAgent } from '../../src/fleet/prime.ts'
 import { createGithubForge } from '../../src/platforms/github/forge/forge.ts'
 import { createLogger } from '../../src/process/log.ts'
@@ -132,6 +132,21 @@ describe("an item's work", () => {
     expect(origin(world, 'ls-tree', '--name-only', 'main').split('\n')).not.toContain('a')
   })
 
+  test('is not pushed if it was closed while it was tested', async () => {
+    await using world = await landingWorld()
+    const { agent, item } = await atWork(world, 'a')
+    await finish(world, agent)
+    const failpoint = async (name: string): Promise<void> => {
+      if (name === 'landing.gates') await closeItem(world.fleet, item, 'cli')
+    }
+    const closing = { ...world.fleet, isolation: { ...world.context, failpoint } }
+    expect(await workQueue(closing, world.codebase)).toEqual({ outcome: 'done', left: false })
+    expect(await latest(world)).toMatchObject({ state: 'superseded', landedSha: undefined })
+    expect(origin(world, 'ls-tree', '--name-only', 'main').split('\n')).not.toContain('a')
+    expect(await world.item(item)).toMatchObject({ state: 'closed' })
+    await assertClean(world)
+  })
+
   test('done: auto lands it where landing is configured and pull requests are not possible', async () => {
     await using world = await landingWorld()
     expect(await chooseFormula(world.fleet, world.codebase, 'auto')).toMatchObject({ name: 'land' })
@@ -204,6 +219,7 @@ describe('a pull request that `done` opened', () => {
       expect(await latest(world)).toMatchObject({ state: 'landed', landedSha: commit, gate: { exitCode: 0 } })
       expect([existsSync(environment.path), runs(world)]).toEqual([false, 1])
       expect(kinds(world)).toEqual(['started', 'pull-request', 'landed'])
+      expect(await world.context.store.landings.list({ limit: 9 })).toHaveLength(1)
       await assertClean(world)
     })
   })

@@ -62,6 +62,24 @@ describe('a branch lands', () => {
     expect(origin(world, 'ls-tree', '--name-only', 'main')).toContain('unseen')
   })
 
+  test('only as it was queued last, even if that was while it was tested', async () => {
+    await using world = await landingWorld()
+    branch(world, 'x', ['a', '1\n'])
+    const first = await queue(world, 'x')
+    let second: Landing | undefined
+    const failpoint = async (name: string): Promise<void> => {
+      if (name !== 'landing.gates' || second !== undefined) return
+      world.repo.git('checkout', '-q', 'x')
+      world.repo.commit('b', '2\n')
+      world.repo.git('checkout', '-q', 'main')
+      second = await queue(world, 'x')
+    }
+    await workQueue({ ...world.fleet, isolation: { ...world.context, failpoint } }, world.codebase)
+    expect(await landing(world, first)).toMatchObject({ state: 'superseded', landedSha: undefined })
+    expect(second && (await landing(world, second))).toMatchObject({ state: 'landed' })
+    expect(origin(world, 'rev-list', '--count', 'main')).toBe('4')
+  })
+
   test('and starts over when the remote moves while it is tested', async () => {
     await using world = await landingWorld(
       {},
@@ -328,6 +346,22 @@ describe('nothing is pushed', () => {
     expect(await work(world)).toEqual({ outcome: 'done', left: false })
     const { landedSha } = await landing(world, queued)
     expect([world.repo.sha('main'), world.repo.sha()]).toEqual([landedSha, head])
+  })
+
+  test('over what somebody did to the local base meanwhile', async () => {
+    await using world = await landingWorld({}, { remote: false })
+    branch(world, 'x', ['a', '1\n'])
+    world.repo.git('checkout', '-q', '--detach')
+    const queued = await queue(world, 'x')
+    const theirs = world.repo.git('commit-tree', '-p', 'main', '-m', 'theirs', 'main^{tree}')
+    const failpoint = async (name: string): Promise<void> => {
+      if (name === 'landing.push-intent' && world.repo.git('log', '-1', '--format=%s', 'main') !== 'theirs') {
+        world.repo.git('update-ref', 'refs/heads/main', theirs)
+      }
+    }
+    await workQueue({ ...world.fleet, isolation: { ...world.context, failpoint } }, world.codebase)
+    expect(await landing(world, queued)).toMatchObject({ state: 'landed', attempts: 2 })
+    expect(world.repo.git('log', '-2', '--format=%s', 'main')).toBe('x: a\ntheirs')
   })
 
   test('from a worktree that nobody has vouched for', async () => {

@@ -117,6 +117,12 @@ const actionsIn = ({ context, fleet, provider, box }: FleetWorld): Actions => {
     open: async () => workplace,
     notice: () => undefined,
     live: undefined,
+    output: {
+      isJson: false,
+      view: { ...asProgram, now: 0 },
+      write: () => undefined,
+      closed: new AbortController().signal,
+    },
     showSecret: undefined,
     serve: () => expect.unreachable(),
     ownEngine: () => expect.unreachable(),

@@ -150,6 +150,8 @@ const settingKeys: Record<keyof Settings, Probe | ReadBy> = {
   supervisor: 'src/fleet/patrol/supervisor.ts',
   supervisorMinutes: 'src/fleet/patrol/supervisor.ts',
   pools: 'src/fleet/pools.ts',
+  hooks: 'src/main/hooks.ts',
+  eventDays: 'src/cleanup/schedule.ts',
   isolationProvider: async () => {
     await using world = await makeWorld({ settings: { isolationProvider: 'clone' } })
     expect((await issue(world, 1)).provider).toBe('clone')

@@ -156,7 +156,7 @@ export const createActions = (workplace: Workplace, call: CliCall, view: View): 
     perform: async (action) => {
       try {
         const done = await effect(action)
-        await wakeServer(context, 'fleet')
+        await wakeServer(context, { command: 'fleet', first: undefined })
         return done
       } catch (error) {
         return { message: failure(error) }

@@ -1,14 +1,16 @@
-import type { ItemEvent } from '../../domain/fleet/event.ts'
-import { isParkedElsewhere, type Item } from '../../domain/fleet/item.ts'
+import type { ItemEvent, ItemName } from '../../domain/fleet/event.ts'
+import { isParkedElsewhere } from '../../domain/fleet/item.ts'
 import { withFullStop } from '../../domain/text/words.ts'
+import { explainDone } from './fleet-refusals.ts'
 import { describeParkReason } from './items.ts'
 import { describeLandingProblem } from './landings.ts'
+import { asProgram } from './view.ts'
 
 /** `Item 7 (Fix login)` */
-const named = ({ id, title }: Item): string => `Item ${id} (${title})`
+const named = ({ id, title }: ItemName): string => `Item ${id} (${title})`
 
 /** For the threads that follow an item. */
-export const describeItemEvent = (event: ItemEvent): string => {
+export const describeItemEvent = (event: ItemEvent<ItemName>): string => {
   const item = named(event.item)
   switch (event.kind) {
     case 'started':
@@ -19,6 +21,10 @@ export const describeItemEvent = (event: ItemEvent): string => {
       return isParkedElsewhere({ parked: event.reason })
         ? withFullStop(`${item} is parked: ${describeParkReason(event.reason)}`)
         : withFullStop(`${item} needs you: ${describeParkReason(event.reason)}`)
+    case 'refused':
+      return withFullStop(
+        `${item} needs you, because ${event.agent} can't finish it: ${explainDone(event.why, asProgram).what}`,
+      )
     case 'pull-request':
       return `${item} has a pull request: ${event.url}`
     case 'pushed':

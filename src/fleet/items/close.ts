@@ -174,5 +174,7 @@ export const reopenItem = (context: FleetContext, itemId: number, by: string): P
     if (!(await inside.items.move(itemId, { from: 'parked', to: 'open', change, by, at: clock() }))) {
       throw new AppError('busy', `item ${itemId} has just been changed`, { remedy: 'try again' })
     }
-    return itemNumbered(inside, itemId)
+    const reopened = await itemNumbered(inside, itemId)
+    await context.notify(inside, { kind: 'reopened', item: reopened })
+    return reopened
   })

@@ -223,6 +223,34 @@ export type PatrolNoteStore = {
   clear(host: string, notes: readonly Pick<PatrolNote, 'subject' | 'what'>[]): Promise<void>
 }
 
+/** How far a hook of `config.yaml` has got. `key` identifies what it does, whatever its place in the file. */
+export type HookState = {
+  readonly key: string
+  /** The number of the last event that it is done with. */
+  readonly position: number
+  /** Failed attempts to deliver the next one. */
+  readonly attempts: number
+  readonly nextAttemptAt: number
+  /** Its last failure; undefined if it has delivered since. */
+  readonly failure: { readonly at: number; readonly error: string } | undefined
+  /** The process that is delivering. */
+  readonly holder: ProcessIdentity | undefined
+}
+
+export type HookPatch = Partial<Pick<HookState, 'position' | 'attempts' | 'nextAttemptAt' | 'failure'>>
+
+export type HookStore = {
+  /** Adds a hook that is new, to start after the event with this number. Returns it as it is now. */
+  ensure(host: string, key: string, position: number): Promise<HookState>
+  list(host: string): Promise<HookState[]>
+  /** Replaces the holder `expected`. False if another process has already done so. */
+  claim(host: string, key: string, expected: HookState['holder'], holder: HookState['holder']): Promise<boolean>
+  /** False if this process no longer holds it. */
+  update(host: string, key: string, holder: ProcessIdentity, patch: HookPatch): Promise<boolean>
+  /** Deletes those that are no longer configured. */
+  keepOnly(host: string, keys: readonly string[]): Promise<void>
+}
+
 /** All of them, as parts of the store. */
 export type FleetStores = {
   readonly items: ItemStore
@@ -231,4 +259,5 @@ export type FleetStores = {
   readonly landings: LandingStore
   readonly fleetControl: FleetControlStore
   readonly patrolNotes: PatrolNoteStore
+  readonly hooks: HookStore
 }

@@ -129,3 +129,15 @@ export type PatrolNoteRow = {
 }
 
 export type FleetControlRow = { host: string; state: string; why: string; since: number }
+
+export type HookRow = {
+  host: string
+  key: string
+  position: number
+  attempts: number
+  next_attempt_at: number
+  failed_at: number | null
+  error: string | null
+  holder_pid: number | null
+  holder_start_time: string | null
+}
