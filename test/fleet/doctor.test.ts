@@ -87,3 +87,21 @@ test('doctor names what the patrol would repair, and changes nothing', async () 
   expect(await state()).toEqual(before)
   await endSession(world.fleet, cedar.agent, { graceMs: 0 })
 })
+
+test('what the patrol confirms by a second look, doctor does too: a disk that is back a moment later is no finding', async () => {
+  await using world = await patrolled()
+  const { environment } = await atWork(world)
+  const away = `${environment.path}.away`
+  const missing = `the worktree of alder (item 1) is missing: ${environment.path}`
+  renameSync(environment.path, away)
+  expect((await examine(world)).map(({ detail }) => detail)).toEqual([missing])
+  let looks = 0
+  const { sessions } = world.fleet
+  const all: typeof sessions.all = () => {
+    looks += 1
+    if (looks === 2) renameSync(away, environment.path)
+    return sessions.all()
+  }
+  const fleet = { ...world.fleet, sessions: { ...sessions, all } }
+  expect(inWords(await examine({ ...world, fleet }))).toEqual(['ok: 1 agent, as recorded'])
+})
