@@ -52,6 +52,8 @@ test('doctor names what the patrol would repair, and changes nothing', async () 
   await crash(world, alder.agent)
   renameSync(beech.environment.path, `${world.box.root}/unmounted`)
   await store.environments.transition(beech.environment.id, 'active', 'missing')
+  await using cleanup = new AsyncDisposableStack()
+  cleanup.defer(async () => void (await endSession(world.fleet, cedar.agent, { graceMs: 0 })))
   await store.fleetAgents.move(cedar.agent.id, 'working', 'gone', { endedAt: world.clock() })
   const holder = { pid: 999_999, startTime: 'long ago' }
   const codebaseId = world.codebase.id
@@ -85,7 +87,6 @@ test('doctor names what the patrol would repair, and changes nothing', async () 
   )
   expect(found.filter((one) => !one.startsWith('problem: '))).toEqual([])
   expect(await state()).toEqual(before)
-  await endSession(world.fleet, cedar.agent, { graceMs: 0 })
 })
 
 test('what the patrol confirms by a second look, doctor does too: a disk that is back a moment later is no finding', async () => {
