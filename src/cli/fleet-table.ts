@@ -37,6 +37,28 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
     load: async () => (await import('./commands/fleet-up-down.ts')).fleetDown,
   },
   {
+    name: 'fleet watch',
+    usage: '',
+    summary: 'watch the fleet live, with keys to act on agents',
+    details:
+      'A full-screen view of every agent and of the items that wait for a person or a merge; what needs you comes first. Keys: a attach, p peek, n nudge, s stop, r resume, l land, u undo, ? help, q quit. It needs a terminal: in scripts, use `coppice fleet status --json`.',
+    options: {},
+    words: [0, 0],
+    examples: ['coppice fleet watch', 'coppice fleet watch --codebase app'],
+    load: async () => (await import('./commands/fleet-watch.ts')).fleetWatch,
+  },
+  {
+    name: 'fleet patrol',
+    usage: '',
+    summary: 'check on all agents once, and repair what is broken',
+    details:
+      'Restarts crashed agents in their worktrees, completes what they were finishing, and parks items that need you. The server does this regularly; without one, run it as often as you like.',
+    options: {},
+    words: [0, 0],
+    examples: ['coppice fleet patrol', 'coppice fleet patrol --json'],
+    load: async () => (await import('./commands/fleet-patrol.ts')).fleetPatrol,
+  },
+  {
     name: 'attach',
     usage: '<agent>',
     summary: "open an agent's terminal (detach: Ctrl-b d)",

@@ -4,7 +4,7 @@ import { readToken } from '../server/token-file.ts'
 import type { Ended } from './deliver-hooks.ts'
 
 /** Commands after which the fleet may have work to do. */
-const changesFleet = /^(?:item|sling|done|fleet|crew|internal (?:leave|answer))\b/
+const changesFleet = /^(?:item|sling|done|land|fleet|crew|internal (?:leave|answer))\b/
 
 /** Long for a local call, short for people. */
 const WAKE_TIMEOUT_MS = 500

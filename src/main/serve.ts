@@ -14,6 +14,7 @@ import { createRunTokens } from '../runs/tokens.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
 import type { FleetContext } from '../fleet/context.ts'
+import { createLandingSchedule } from '../fleet/landing/schedule.ts'
 import { createHooks } from '../fleet/events/hooks.ts'
 import { createFleetSchedule } from '../fleet/schedule.ts'
 import type { IsolationContext } from '../isolation/context.ts'
@@ -80,13 +81,23 @@ const run = async (
   const nonInteractive: IsolationContext = { ...context, progress: () => undefined, approve: undefined }
   const isolation = createEnvironments(nonInteractive)
   const environments = async (): Promise<Environments> => isolation
-  const fleet = async (): Promise<FleetContext> => ({
-    ...(await workplace.fleet()),
-    isolation: nonInteractive,
-    environments,
-    wakeServer: async () => false,
-  })
-  const fleetSchedule = createFleetSchedule({ fleet, isolation: nonInteractive })
+  const fleet = async (): Promise<FleetContext> => {
+    const made = await workplace.fleet()
+    return {
+      ...made,
+      isolation: nonInteractive,
+      environments,
+      wakeServer: async () => false,
+      notify: async (store, event, except) => {
+        await made.notify(store, event, except)
+        // After the transaction that it is part of.
+        if (event.kind === 'queued') setImmediate(() => landingSchedule.wake())
+      },
+    }
+  }
+  const landingSchedule = createLandingSchedule({ fleet, isolation: nonInteractive })
+  // A formula that has ended may have queued a branch.
+  const fleetSchedule = createFleetSchedule({ fleet, isolation: nonInteractive, onRound: () => landingSchedule.wake() })
   const hooksOf = await hookContext({ context: nonInteractive, fleet, platforms: workplace.platforms })
   const { token, file: tokenFile, created } = ensureToken(context.home)
   const exposed = exposedSecrets(context)
@@ -116,8 +127,9 @@ const run = async (
       runTokens,
       onHandled: (_message, handled) => {
         metrics?.handled(handled)
-        // It may have been `/item add`.
+        // It may have been `/item add`, or a pull request that was merged.
         fleetSchedule.wake()
+        landingSchedule.wake()
       },
     },
   )
@@ -140,6 +152,7 @@ const run = async (
       wake: () => {
         engine.conversations.wake()
         fleetSchedule.wake()
+        landingSchedule.wake()
         hooks?.kick()
       },
       ready: () => ready,
@@ -168,6 +181,7 @@ const run = async (
   ready = true
   schedule.start()
   fleetSchedule.start()
+  landingSchedule.start()
   await hooks?.start()
   started({
     url: server.url,
@@ -181,6 +195,7 @@ const run = async (
   removeServerRecord(context.home)
   // Without the database, running work can't save its results, so don't wait for it.
   const ended = await engine.conversations.stop(lost === undefined ? options.graceMs : 0)
+  await landingSchedule.stop()
   await schedule.stop()
   await fleetSchedule.stop()
   await hooks?.stop(lost === undefined ? options.graceMs : 0)

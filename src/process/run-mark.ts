@@ -32,6 +32,12 @@ export const agentMark = (home: string, spawn: string): RunMark => ({
   cgroup: undefined,
 })
 
+/** For what runs in a scratch tree, found by its id after the process that made it has died. */
+export const scratchMark = (home: string, id: string): RunMark => ({
+  id: `${prefixOf(home)}.scratch.${id}`,
+  cgroup: undefined,
+})
+
 /** For a hook's command: a time-out, or a crash of the process that started it, must leave nothing of it running. */
 export const hookMark = (home: string, key: string): RunMark => ({
   id: `${prefixOf(home)}.hook.${key}`,

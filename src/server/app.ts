@@ -9,6 +9,7 @@ import { addCleanup } from './api/cleanup.ts'
 import { addCodebases } from './api/codebases.ts'
 import { addConversations } from './api/conversations.ts'
 import { addEnvironments } from './api/environments.ts'
+import { addLandings } from './api/landings.ts'
 import { addMessages } from './api/messages.ts'
 import { addPlatforms } from './api/platforms.ts'
 import { addRun } from './api/run.ts'
@@ -64,6 +65,7 @@ export const createApp = (deps: ServerDeps): App => {
   addMessages(app, deps)
   addPlatforms(app, deps)
   addCleanup(app, deps)
+  addLandings(app, deps)
   const feed = createEventFeed(store)
   addWake(app, deps, feed)
   addEvents(app, deps, sessions, feed)

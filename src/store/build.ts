@@ -10,6 +10,7 @@ import { formulaRunStore } from './fleet/formula-runs.ts'
 import { hookStore } from './fleet/hooks.ts'
 import { itemStore } from './fleet/items.ts'
 import { landingStore } from './fleet/landings.ts'
+import { patrolNoteStore } from './fleet/patrol-notes.ts'
 import { gitSnapshotStore } from './git-snapshots.ts'
 import { inboxStore } from './inbox/inbox.ts'
 import { journalStore } from './journal.ts'
@@ -66,6 +67,7 @@ const assemble = (db: Kysely<Tables>, engine: Engine, ends: Ends, recording: Eve
     formulaRuns: formulaRunStore(db),
     landings: landingStore(db),
     fleetControl: fleetControlStore(db, engine),
+    patrolNotes: patrolNoteStore(db),
     hooks: hookStore(db),
     transaction: async (work) => {
       if (db.isTransaction) return work(store)

@@ -19,14 +19,7 @@ import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import type { Work } from '../domain/work.ts'
 import type { EnvironmentStore } from './environments/store.ts'
 import type { EventStore } from './events.ts'
-import type {
-  FleetAgentStore,
-  FleetControlStore,
-  FormulaRunStore,
-  HookStore,
-  ItemStore,
-  LandingStore,
-} from './fleet/store.ts'
+import type { FleetStores } from './fleet/store.ts'
 import type { GitSnapshotStore } from './git-snapshots.ts'
 import type { MergeAnswerStore } from './merge-answers.ts'
 import type { PlatformMemoryStore } from './conversations/platform-memory.ts'
@@ -39,7 +32,7 @@ import type { UsageStore } from './usage.ts'
 /** One interface, two engines; both use the same statements and pass the same conformance suite. */
 export type { ConversationKey }
 
-export type Store = {
+export type Store = FleetStores & {
   readonly engine: 'sqlite' | 'postgres'
   readonly codebases: CodebaseStore
   readonly environments: EnvironmentStore
@@ -60,12 +53,6 @@ export type Store = {
   readonly gitSnapshots: GitSnapshotStore
   readonly pageSessions: PageSessionStore
   readonly platformMemory: PlatformMemoryStore
-  readonly items: ItemStore
-  readonly fleetAgents: FleetAgentStore
-  readonly formulaRuns: FormulaRunStore
-  readonly landings: LandingStore
-  readonly fleetControl: FleetControlStore
-  readonly hooks: HookStore
   /** All or nothing. Nested calls join the outer transaction. */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
   /**

@@ -9,7 +9,9 @@ import type {
   ItemFollowerRow,
   ItemHistoryRow,
   ItemRow,
+  LandingQueueRow,
   LandingRow,
+  PatrolNoteRow,
 } from './fleet/tables.ts'
 
 /**
@@ -49,7 +51,9 @@ export type Tables = {
   agents: FleetAgentRow
   formula_runs: FormulaRunRow
   landings: LandingRow
+  landing_queues: LandingQueueRow
   fleet_control: FleetControlRow
+  patrol_notes: PatrolNoteRow
   hooks: HookRow
   migrations: MigrationRow
 }

@@ -107,13 +107,16 @@ worktree:
   copy: [.env, 'config/*.local.json']
   setup: npm ci
   ports: [PORT]
+landing:
+  gates: [npm ci, npm test]
+  batch: 8
 \`\`\`
 
 ${list(
   Object.entries<Line & { readonly section?: string }>(repoTable).map(([name, line]) => ({
     ...line,
     key: repoKey(name, line),
-    default: defaultRepoConfig[name as keyof typeof defaultRepoConfig],
+    default: name === 'landingTimeoutMs' ? '20m' : defaultRepoConfig[name as keyof typeof defaultRepoConfig],
   })),
 )}
 

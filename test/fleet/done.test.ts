@@ -10,7 +10,9 @@ import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { describeNeed, needRemedies } from '../../src/commands/views/agents.ts'
 import { resultJson, resultNotes } from '../../src/commands/views/items.ts'
 import { explainDone } from '../../src/commands/views/fleet-refusals.ts'
-import { finishFormulas } from '../../src/fleet/formulas/abandoned.ts'
+import type { FleetContext } from '../../src/fleet/context.ts'
+import { runRows } from '../../src/fleet/patrol/run-rows.ts'
+import { unfinishedFormula } from '../../src/fleet/patrol/rows/unfinished-formula.ts'
 import { done, type DoneRequest } from '../../src/fleet/formulas/done.ts'
 import { readAgentFile } from '../../src/fleet/agent-file.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
@@ -22,6 +24,8 @@ import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { launchingWith } from '../helpers/launching.ts'
 import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'
+
+const finishFormulas = async (fleet: FleetContext) => (await runRows(fleet, [unfinishedFormula])).findings
 
 type AtWork = { readonly agent: FleetAgent; readonly environment: IsolatedEnvironment; readonly item: number }
 

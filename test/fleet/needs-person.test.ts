@@ -18,6 +18,7 @@ const parked: { readonly [K in ParkReason['kind']]: Extract<ParkReason, { kind: 
   asked: { kind: 'asked', note: undefined },
   crashed: { kind: 'crashed', restarts: 3 },
   'worktree-missing': { kind: 'worktree-missing', path: '/gone' },
+  'other-branch': { kind: 'other-branch', branch: 'a', head: 'b' },
   'formula-failed': { kind: 'formula-failed', step: 'push', message: 'no' },
   'gate-failed': { kind: 'gate-failed', command: 'npm test', attempts: 2 },
   conflict: { kind: 'conflict', attempts: 2 },

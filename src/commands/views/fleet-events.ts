@@ -3,7 +3,8 @@ import type { EventRecord } from '../../domain/fleet/event-record.ts'
 import { needsPerson } from '../../domain/fleet/needs-person.ts'
 import { capitalized, withFullStop } from '../../domain/text/words.ts'
 import { describeItemEvent } from './item-events.ts'
-import { printable, shortened, type Style, type View } from './view.ts'
+import { cutTo } from '../../domain/text/width.ts'
+import { printable, type Style, type View } from './view.ts'
 
 /** As documented in docs/events.md: for the API, `coppice events --json` and hooks. */
 export type EventJson = {
@@ -82,7 +83,7 @@ export const eventLine = (
 ): string => {
   const time = shortTime(at)
   const text = printable(redact(message)).replaceAll('\n', ' ')
-  const shown = columns === undefined ? text : shortened(text, columns - time.length - 2)
+  const shown = columns === undefined ? text : cutTo(text, columns - time.length - 2)
   const style = needsYou ? 'yellow' : styles[kind]
   return `${paint('dim', time)}  ${style === undefined ? shown : paint(style, shown)}`
 }

@@ -1,8 +1,9 @@
-import type { ItemEvent, ItemName, SentBackReason } from '../../domain/fleet/event.ts'
+import type { ItemEvent, ItemName } from '../../domain/fleet/event.ts'
 import { isParkedElsewhere } from '../../domain/fleet/item.ts'
 import { withFullStop } from '../../domain/text/words.ts'
 import { explainDone } from './fleet-refusals.ts'
 import { describeParkReason } from './items.ts'
+import { describeLandingProblem } from './landings.ts'
 import { asProgram } from './view.ts'
 
 /** `Item 7 (Fix login)` */
@@ -33,7 +34,7 @@ export const describeItemEvent = (event: ItemEvent<ItemName>): string => {
     case 'queued':
       return `${item} is waiting to land (landing ${event.landing}).`
     case 'sent-back':
-      return `${item} couldn't land yet: ${describeSentBack(event.why)}. ${event.agent} is working on it again.`
+      return `${item} couldn't land yet: ${describeLandingProblem(event.why)}. ${event.agent} is working on it again.`
     case 'landed':
       return `${item} has landed.`
     case 'closed':
@@ -42,8 +43,3 @@ export const describeItemEvent = (event: ItemEvent<ItemName>): string => {
       return `${item} is open again.`
   }
 }
-
-const describeSentBack = (why: SentBackReason): string =>
-  why.kind === 'conflict'
-    ? `it conflicts with its base in ${why.paths.map((path) => `\`${path}\``).join(', ')}`
-    : `\`${why.command}\` failed`

@@ -8,10 +8,9 @@ import {
   permissions,
   type Permissions,
 } from './agents.ts'
-import type { PoolSettings } from '../fleet/pool.ts'
 import { type ProviderName, providerNames } from '../provider-name.ts'
+import { type FleetSettings, fleetSettingTable } from './fleet-settings.ts'
 import { anyHooks, type HookSettings } from './hooks.ts'
-import { anyPools, defaultPool, type SessionChoice, sessionChoices } from './fleet.ts'
 import * as rule from './rules.ts'
 import type { Rule } from './rules.ts'
 
@@ -59,13 +58,8 @@ export type Settings = {
   readonly budgetDayUsd: number | undefined
   readonly budgetConversationTurns: number | undefined
   readonly budgetDayTurns: number | undefined
-  readonly fleetSession: SessionChoice
-  readonly patrolSeconds: number
-  /** Across all pools of this host. */
-  readonly maxAgents: number
-  readonly pools: readonly PoolSettings[]
   readonly hooks: readonly HookSettings[]
-}
+} & FleetSettings
 
 export type Setting<T> = {
   readonly default: T
@@ -296,31 +290,7 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     rule: turns,
     about: 'The maximum number of agent turns per day, in all conversations.',
   },
-  fleetSession: {
-    default: 'auto',
-    key: 'fleet.session',
-    rule: rule.oneOf(sessionChoices),
-    about:
-      "Where the fleet's agents run: in `tmux`, where you can attach to them, or each as a background `process`. `auto` uses tmux if it is installed.",
-  },
-  patrolSeconds: {
-    default: 30,
-    key: 'fleet.patrolSeconds',
-    rule: rule.number(1, 3_600, 30),
-    about: 'How often the server checks on the fleet while there are agents, in seconds.',
-  },
-  maxAgents: {
-    default: 20,
-    key: 'fleet.maxAgents',
-    rule: rule.wholeNumber(1, 1_000, 20),
-    about: 'The maximum number of workers on this machine, in all pools.',
-  },
-  pools: {
-    default: [defaultPool],
-    key: 'fleet.pools',
-    rule: anyPools,
-    about: 'The pools of workers, by name. Default: one pool, `workers`, with the defaults below.',
-  },
+  ...fleetSettingTable,
   hooks: {
     default: [],
     key: 'hooks',

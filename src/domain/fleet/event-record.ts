@@ -1,6 +1,7 @@
 import type { DoneRefusal } from './done-refusal.ts'
-import type { FleetEvent, FleetEventKind, ItemName, SentBackReason } from './event.ts'
+import type { FleetEvent, FleetEventKind, ItemName } from './event.ts'
 import type { ParkReason } from './item.ts'
+import type { LandingProblem } from './landing.ts'
 import { needsPerson } from './needs-person.ts'
 
 /** An event as it was recorded. */
@@ -86,6 +87,7 @@ const parkReason = oneOf<ParkReason>({
   asked: { note: optional(text) },
   crashed: { restarts: number },
   'worktree-missing': { path: text },
+  'other-branch': { branch: text, head: optional(text) },
   'formula-failed': { step: text, message: text },
   'gate-failed': { command: text, attempts: number },
   conflict: { attempts: number },
@@ -94,7 +96,7 @@ const parkReason = oneOf<ParkReason>({
   'waits-elsewhere': { source: text, ids: texts },
 })
 
-const sentBackReason = oneOf<SentBackReason>({
+const sentBackReason = oneOf<LandingProblem>({
   conflict: { paths: texts },
   'gate-failed': { command: text, log: text },
 })

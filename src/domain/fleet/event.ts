@@ -1,5 +1,5 @@
 import type { DoneRefusal } from './done-refusal.ts'
-import type { Landing } from './landing.ts'
+import type { Landing, LandingProblem } from './landing.ts'
 import type { Item, ParkReason } from './item.ts'
 
 /** What a sentence about an event needs to know of an item. */
@@ -23,13 +23,9 @@ export type ItemEvent<I extends ItemName = Item> = { readonly item: I } & (
   | { readonly kind: 'pushed' | 'not-pushed'; readonly branch: string }
   | { readonly kind: 'queued'; readonly landing: number }
   /** It couldn't land, and its agent has to work on it again. */
-  | { readonly kind: 'sent-back'; readonly agent: string; readonly landing: number; readonly why: SentBackReason }
+  | { readonly kind: 'sent-back'; readonly agent: string; readonly landing: number; readonly why: LandingProblem }
   | { readonly kind: 'landed' | 'closed' | 'reopened' }
 )
-
-export type SentBackReason =
-  | { readonly kind: 'conflict'; readonly paths: readonly string[] }
-  | { readonly kind: 'gate-failed'; readonly command: string; readonly log: string }
 
 /** What the patrol found about an agent. `itemId`: the item it was working on. */
 export type AgentEvent = { readonly agent: string; readonly itemId: number | undefined } & (

@@ -92,9 +92,40 @@ export type LandingRow = {
   attempts: number
   /** JSON. */
   gate: string | null
+  base_branch: string | null
+  merge_commit: string | null
+  /** JSON. */
+  why: string | null
+  todo: string | null
   created_by: string
   created_at: number
   updated_at: number
+}
+
+export type LandingQueueRow = {
+  codebase_id: string
+  holder_host: string | null
+  holder_pid: number | null
+  holder_start_time: string | null
+  /** JSON. */
+  push: string | null
+  green_commit: string | null
+  green_gates: string | null
+  /** JSON. */
+  blocked: string | null
+}
+
+export type PatrolNoteRow = {
+  host: string
+  subject: string
+  what: string
+  life: string
+  first_seen: number
+  last_seen: number
+  times: number
+  reported_at: number | null
+  /** JSON. */
+  data: string
 }
 
 export type FleetControlRow = { host: string; state: string; why: string; since: number }
