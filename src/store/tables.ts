@@ -1,6 +1,7 @@
 import type { Generated } from 'kysely'
 import type {
   CounterRow,
+  EventTableRow,
   FleetAgentRow,
   FleetControlRow,
   FormulaRunRow,
@@ -279,20 +280,6 @@ export type MergeAnswerRow = {
   start_sha: string
   answer: string
   created_at: number
-}
-
-export type EventTableRow = {
-  /** Auto-increment. */
-  seq: Generated<number>
-  id: string
-  at: number
-  kind: string
-  codebase_id: string | null
-  environment_id: string | null
-  data: string
-  /** Of an event of the fleet. */
-  number: number | null
-  item_id: number | null
 }
 
 export type UsageTableRow = {

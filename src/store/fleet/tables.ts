@@ -141,3 +141,18 @@ export type HookRow = {
   holder_pid: number | null
   holder_start_time: string | null
 }
+
+/** Of the fleet, and reports of cleanup. */
+export type EventTableRow = {
+  /** Auto-increment. */
+  seq: Generated<number>
+  id: string
+  at: number
+  kind: string
+  codebase_id: string | null
+  environment_id: string | null
+  data: string
+  /** Of an event of the fleet. */
+  number: number | null
+  item_id: number | null
+}
