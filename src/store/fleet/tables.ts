@@ -2,6 +2,7 @@ import type { Generated } from 'kysely'
 
 /** The fleet's tables, as in `../tables.ts`. */
 export type FleetTables = {
+  events: EventTableRow
   counters: CounterRow
   items: ItemRow
   item_dependencies: ItemDependencyRow
@@ -155,4 +156,19 @@ export type HookRow = {
   error: string | null
   holder_pid: number | null
   holder_start_time: string | null
+}
+
+/** Of the fleet, and reports of cleanup. */
+export type EventTableRow = {
+  /** Auto-increment. */
+  seq: Generated<number>
+  id: string
+  at: number
+  kind: string
+  codebase_id: string | null
+  environment_id: string | null
+  data: string
+  /** Of an event of the fleet. */
+  number: number | null
+  item_id: number | null
 }
