@@ -10,6 +10,7 @@ import { idleServer } from './idle-server.ts'
 import { list } from './list.ts'
 import { load, describeMachine } from './machine.ts'
 import { parallelCreations } from './parallel-creations.ts'
+import { patrols } from './patrol.ts'
 import { remove } from './remove.ts'
 import { report, table } from './report.ts'
 import { resolve } from './resolve.ts'
@@ -34,6 +35,7 @@ const all = [
   idleServer,
   serverStart,
   slings,
+  patrols,
 ]
 
 const wanted = process.argv.slice(2)

@@ -39,7 +39,10 @@ export type Look = {
   refreshControl(): Promise<void>
 }
 
-export const takeLook = async (context: FleetContext): Promise<Look> => {
+export const takeLook = async (
+  context: FleetContext,
+  { withSigns = true }: { readonly withSigns?: boolean } = {},
+): Promise<Look> => {
   const { isolation } = context
   const { store, host, clock, settings, home } = isolation
   const rows = await store.fleetAgents.live({ host })
@@ -82,7 +85,7 @@ export const takeLook = async (context: FleetContext): Promise<Look> => {
     })
   }
   await askForLeftovers(context, seen)
-  await recordSigns(context, seen, { relatives, round })
+  if (withSigns) await recordSigns(context, seen, { relatives, round })
   return {
     agents: seen,
     get round() {
