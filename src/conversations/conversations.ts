@@ -2,6 +2,7 @@
  * Conversations. In: messages that a platform has accepted. Out: replies in the outbox, in order. In between, each
  * message is answered as a command or run by an agent.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { AppError, toAppError } from '../domain/errors.ts'
 import type { IncomingMessage, Lane } from '../domain/message.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
@@ -135,6 +136,8 @@ export const createConversations = (
 
   const takeAll = async (): Promise<void> => {
     do {
+      // The end of a message wakes us twice, and many may arrive at the same moment: one look for all of them.
+      await nextTurn()
       again = false
       if (looking) await putBackForgotten()
       for (const lane of ['at-once', 'turn'] as const) {

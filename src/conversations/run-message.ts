@@ -211,7 +211,8 @@ const repliesOf = (
   }: Exclude<RunResult, { outcome: 'limit' } | { outcome: 'over-budget' }>,
   { codebase, run, runMinutes }: Pick<MessageTask, 'codebase' | 'run'> & { readonly runMinutes: number },
 ): readonly NewReply[] => {
-  const failure = new AppError('program-failed', problem ?? 'the agent failed', remedy === undefined ? {} : { remedy })
+  const failure = (): AppError =>
+    new AppError('program-failed', problem ?? 'the agent failed', remedy === undefined ? {} : { remedy })
   const reply = text.trim() === '' && outcome === 'done' ? notices.silentNotice : text
   const timedOut = outcome === 'cancelled' && interruptionOf(run.signal) === 'time-limit'
   const stopped = outcome === 'cancelled' && !timedOut
@@ -222,7 +223,7 @@ const repliesOf = (
     ...notice('writable', notReadOnly, () => notices.writableNotice),
     ...(stopped || reply.trim() === '' ? [] : [{ key: 'reply', role: 'agent', text: reply } as const]),
     ...notice('reply', stopped, () => notices.stoppedNotice),
-    ...notice('problem', outcome === 'failed', () => notices.failureNotice(failure)),
+    ...notice('problem', outcome === 'failed', () => notices.failureNotice(failure())),
     ...notice('limit', timedOut, () => notices.timeLimitNotice(runMinutes)),
     // A user who stopped it gets this from /stop.
     ...notice('left', !stopped && isAnythingLeft(left), () => leftNotice(left)),

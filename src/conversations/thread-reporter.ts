@@ -3,7 +3,7 @@ import type { Codebase } from '../domain/environment.ts'
 import { type Notice, onceKey, placeKey } from '../domain/notice.ts'
 import { capabilitiesOf, type KnownPlatforms } from '../domain/platform-capabilities.ts'
 import { hideLocalDetails } from '../domain/text/hide-local-details.ts'
-import type { RunReporter } from '../runs/request.ts'
+import type { Placed, RunReporter } from '../runs/request.ts'
 import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import type { MessageControls } from './message-controls.ts'
@@ -44,25 +44,36 @@ export const threadReporter = (
   }
   const numbered = (key: string, texts: readonly string[]): readonly NewReply[] =>
     texts.map((one, n) => ({ key: `${key}:${attempts}:${n}`, role: 'system', text: one }))
+  const tellPlace = async (store: Store, place: Placed): Promise<void> => {
+    const { environment, how, isNew } = place
+    const now = isolation.clock()
+    const untoldNotices = await untold(store, conversation.id, place.notices, now)
+    const news = { ...place, notices: untoldNotices.filter((notice) => !isOffer(notice)) }
+    offers.splice(0, offers.length, ...untoldNotices.filter(isOffer))
+    after = []
+    if (isNew) await store.conversations.update(conversation.id, { environmentId: environment.id })
+    // A conversation that was linked from a terminal, or imported, hasn't been told where it works.
+    const isUntold = await store.conversations.tellOnce(conversation.id, placeKey(environment.id), now)
+    const told =
+      isNew || isUntold ? notices.placeNotices(news, codebase) : describeNotices(news.notices, notices.inChat)
+    // One message: one notification, and a preview of the answer can't get in between.
+    await tell(store, numbered('place', told.length === 0 ? [] : [told.join('\n\n')]))
+    if (how !== 'created') return
+    after.push(() => {
+      changes.emit({ type: 'environment', id: environment.id, codebaseId: codebase.id, status: 'active' })
+      if (isolation.settings.spares > 0) keepSpares(codebase.id)
+    })
+  }
   return {
-    placed: async (store, place) => {
-      const { environment, how, isNew } = place
-      const untoldNotices = await untold(store, conversation.id, place.notices, isolation.clock())
-      const news = { ...place, notices: untoldNotices.filter((notice) => !isOffer(notice)) }
-      offers.splice(0, offers.length, ...untoldNotices.filter(isOffer))
-      after = []
-      if (isNew) await store.conversations.update(conversation.id, { environmentId: environment.id })
-      // A conversation that was linked from a terminal, or imported, hasn't been told where it works.
-      const isUntold = await store.conversations.tellOnce(conversation.id, placeKey(environment.id), isolation.clock())
-      const told =
-        isNew || isUntold ? notices.placeNotices(news, codebase) : describeNotices(news.notices, notices.inChat)
-      // One message: one notification, and a preview of the answer can't get in between.
-      await tell(store, numbered('place', told.length === 0 ? [] : [told.join('\n\n')]))
-      if (how !== 'created') return
-      after.push(() => {
-        changes.emit({ type: 'environment', id: environment.id, codebaseId: codebase.id, status: 'active' })
-        if (isolation.settings.spares > 0) keepSpares(codebase.id)
-      })
+    placed: async (place) => {
+      const { environment, how, isNew, notices: news } = place
+      const mayBeKnown = !isNew && how !== 'created' && news.length === 0
+      // For most messages there is nothing to write.
+      if (mayBeKnown && (await isolation.store.conversations.wasTold(conversation.id, placeKey(environment.id)))) {
+        offers.length = 0
+        return
+      }
+      await isolation.store.transaction((store) => tellPlace(store, place))
     },
     busy: async (environment, wait) => {
       const notice = { key: 'busy', role: 'system', text: notices.busyNotice(environment) } as const

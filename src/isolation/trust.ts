@@ -63,11 +63,12 @@ export const trustRun = async (
   { id, branch }: IsolatedEnvironment,
   { trusted, signal }: { readonly trusted: boolean; readonly signal: AbortSignal },
 ): Promise<boolean> => {
-  // Before the row is read: the trust is recorded before its lease ends.
+  // Nobody vouches for the repository's own, whose trust never changes.
+  if ((await context.store.environments.get(id))?.trust === 'own') return trusted
+  // Before the row is read again: the trust is recorded before its lease ends.
   await assertNotBeingTrusted(context, { id, branch })
   const environment = await context.store.environments.get(id)
   if (environment === undefined || !isTrusted(environment.trust)) return false
-  if (environment.trust === 'own') return trusted
   const provider = await providerOf(context, environment)
   if (trusted && (await provider.isVouched(context, codebase, environment, { signal }))) return true
   await context.store.environments.update(id, { trust: 'lapsed', vouchedSha: undefined, vouchedLog: undefined })

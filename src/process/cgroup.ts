@@ -98,8 +98,14 @@ export const killCgroup = (path: string): void => {
 export const removeCgroup = (path: string): boolean => {
   // After a reboot the path may not exist, or may be an ordinary directory.
   if (!existsSync(join(path, 'cgroup.procs'))) return true
+  // Most have none below, and listing it takes longer.
+  if (isRemoved(path)) return true
+  return [...subgroups(path).toReversed(), path].every(isRemoved)
+}
+
+const isRemoved = (group: string): boolean => {
   try {
-    for (const group of [...subgroups(path).toReversed(), path]) unlessGone(() => rmdirSync(group))
+    unlessGone(() => rmdirSync(group))
     return true
   } catch {
     return false

@@ -1,7 +1,7 @@
 import type { Codebase } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
 import { removeCgroup } from '../process/cgroup.ts'
-import { livenessSeenBy } from '../process/identity.ts'
+import { liveness } from '../process/identity.ts'
 import type { RunWatch } from '../store/run-watches.ts'
 import type { Store } from '../store/store.ts'
 import type { RunsContext } from './context.ts'
@@ -52,7 +52,7 @@ const isNews = ({ left, changed }: EndedRunReport): boolean => left !== undefine
 
 /** Includes runs whose owner died: recovery ends what is left, and this finds what it couldn't end. */
 const endedWatches = async ({ isolation: { store, host, self } }: RunsContext): Promise<RunWatch[]> =>
-  (await store.runWatches.ofHost(host)).filter(({ ended, owner }) => ended || livenessSeenBy(self, owner) === 'dead')
+  (await store.runWatches.endedOrOthers(host, self)).filter(({ ended, owner }) => ended || liveness(owner) === 'dead')
 
 type Settled = {
   readonly watch: RunWatch

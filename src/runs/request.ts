@@ -67,13 +67,13 @@ export type RunHolder = Holder & {
  * is reported exactly if recorded: a crash neither hides nor repeats it.
  */
 export type RunReporter = {
-  /** The run's environment, with notices about how it was found. */
-  placed(store: Store, place: Placed): Promise<void>
+  /** The run's environment, with notices about how it was found. Records what it says in one transaction. */
+  placed(place: Placed): Promise<void>
   /** Another run is using it. `wait` resolves when that has ended. */
   busy(environment: IsolatedEnvironment, wait: () => Promise<void>): Promise<void>
   /** Before the agent starts: what earlier runs did after their end, and changes in git's own files. */
   found(store: Store, found: FoundBefore): Promise<void>
-  /** What the last two reported is committed. */
+  /** What `placed` or `found` reported is committed. */
   committed(): void
   /** Text and tool calls as they arrive, redacted. */
   event(event: Extract<AgentEvent, { type: 'text' | 'tool' }>): void

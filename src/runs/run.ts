@@ -125,7 +125,7 @@ const inPlace = async (
     // A question the agent stopped waiting for must not pause the clock any longer.
     const result = await agent.run(agentRequest).finally(() => {
       environment.revoke()
-      asking.abort()
+      asking.abort('ended')
     })
     await events.saved()
     throwIfCutShort(agent, result, signal)

@@ -59,7 +59,7 @@ const isolatedWorkspace = async (
   if (resolution.outcome === 'limit') return resolution
   const { environment, trusted } = resolution
   const isNew = holder.environmentId !== environment.id
-  await isolation.store.transaction((store) => reporter.placed(store, { ...resolution, isNew }))
+  await reporter.placed({ ...resolution, isNew })
   reporter.committed()
   return { ...(await workspaceIn(isolation, environment)), trusted }
 }

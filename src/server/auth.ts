@@ -1,5 +1,5 @@
 import type { Authenticated } from './server-env.ts'
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { Context } from 'hono'
 import { getCookie } from 'hono/cookie'
 import type { ServerEnv } from './server-env.ts'
@@ -34,4 +34,4 @@ export const sessionOf = async (c: Context<ServerEnv>, sessions: Sessions): Prom
 export const cookieName = (c: Context<ServerEnv>): string => `coppice-${c.env.incoming.socket.localPort ?? 0}`
 
 /** Equal length for any input, so the comparison's duration reveals nothing. */
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+const digest = (text: string): Buffer => hash('sha256', text, 'buffer')

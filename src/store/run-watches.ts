@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import type { ExpressionBuilder, Kysely } from 'kysely'
 import { type CodebaseId, type EnvironmentId, toCodebaseId } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { fromFlag, fromJson, toFlag, toJson } from './rows.ts'
@@ -40,36 +40,45 @@ export type RunWatchStore = {
   update(id: string, change: Pick<RunWatch, 'ended' | 'data'>): Promise<void>
   remove(id: string): Promise<void>
   ofHost(host: string): Promise<RunWatch[]>
+  /** Those of the host that have ended or that another process than this one runs. */
+  endedOrOthers(host: string, self: ProcessIdentity): Promise<RunWatch[]>
 }
 
-export const runWatchStore = (db: Kysely<Tables>): RunWatchStore => ({
-  insert: async ({ ended, data, owner, ...watch }) => {
-    const row: RunWatchRow = {
-      id: watch.id,
-      host: watch.host,
-      codebase_id: watch.codebaseId,
-      platform: watch.platform,
-      conversation_id: watch.conversationId,
-      owner_pid: owner.pid,
-      owner_start_time: owner.startTime,
-      ended: toFlag(ended),
-      data: toJson(data),
-    }
-    await db.insertInto('run_watches').values(row).execute()
-  },
-  update: async (id, { ended, data }) => {
-    await db
-      .updateTable('run_watches')
-      .set({ ended: toFlag(ended), data: toJson(data) })
-      .where('id', '=', id)
-      .execute()
-  },
-  remove: async (id) => {
-    await db.deleteFrom('run_watches').where('id', '=', id).execute()
-  },
-  ofHost: async (host) =>
-    (await db.selectFrom('run_watches').selectAll().where('host', '=', host).orderBy('id').execute()).map(fromRow),
-})
+export const runWatchStore = (db: Kysely<Tables>): RunWatchStore => {
+  const ofHost = (host: string) => db.selectFrom('run_watches').selectAll().where('host', '=', host).orderBy('id')
+  return {
+    insert: async ({ ended, data, owner, ...watch }) => {
+      const row: RunWatchRow = {
+        id: watch.id,
+        host: watch.host,
+        codebase_id: watch.codebaseId,
+        platform: watch.platform,
+        conversation_id: watch.conversationId,
+        owner_pid: owner.pid,
+        owner_start_time: owner.startTime,
+        ended: toFlag(ended),
+        data: toJson(data),
+      }
+      await db.insertInto('run_watches').values(row).execute()
+    },
+    update: async (id, { ended, data }) => {
+      await db
+        .updateTable('run_watches')
+        .set({ ended: toFlag(ended), data: toJson(data) })
+        .where('id', '=', id)
+        .execute()
+    },
+    remove: async (id) => {
+      await db.deleteFrom('run_watches').where('id', '=', id).execute()
+    },
+    ofHost: async (host) => (await ofHost(host).execute()).map(fromRow),
+    endedOrOthers: async (host, { pid, startTime }) => {
+      const isOthers = (eb: ExpressionBuilder<Tables, 'run_watches'>) =>
+        eb.or([eb('ended', '=', 1), eb('owner_pid', '!=', pid), eb('owner_start_time', '!=', startTime)])
+      return (await ofHost(host).where(isOthers).execute()).map(fromRow)
+    },
+  }
+}
 
 const fromRow = (row: RunWatchRow): RunWatch => ({
   id: row.id,

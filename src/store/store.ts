@@ -18,6 +18,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import type { Work } from '../domain/work.ts'
 import type { EnvironmentStore } from './environments/store.ts'
+import type { EventStore } from './events.ts'
 import type { FleetStores } from './fleet/store.ts'
 import type { GitSnapshotStore } from './git-snapshots.ts'
 import type { MergeAnswerStore } from './merge-answers.ts'
@@ -119,6 +120,7 @@ export type ConversationStore = {
   ofEnvironments(ids: readonly EnvironmentId[]): Promise<Conversation[]>
   /** Detaches every conversation from this environment and returns them. */
   detachEnvironment(id: EnvironmentId): Promise<Conversation[]>
+  wasTold(id: string, notice: string): Promise<boolean>
   /** False if this conversation was told before. */
   tellOnce(id: string, notice: string, at: number): Promise<boolean>
 }
@@ -326,19 +328,4 @@ export type SpareStore = {
   list(codebaseId: CodebaseId): Promise<Spare[]>
   /** Deletes the row; true for exactly one caller. */
   claim(id: string): Promise<boolean>
-}
-
-export type EventRow = {
-  readonly id: string
-  readonly at: number
-  readonly kind: string
-  readonly codebaseId: CodebaseId | undefined
-  readonly environmentId: EnvironmentId | undefined
-  readonly data: Readonly<Record<string, unknown>>
-}
-
-export type EventStore = {
-  append(event: EventRow): Promise<void>
-  /** Newest first. */
-  recent(filter: { kind?: string; codebaseId?: CodebaseId; limit: number }): Promise<EventRow[]>
 }

@@ -1,22 +1,11 @@
 import type { Generated } from 'kysely'
-import type {
-  CounterRow,
-  FleetAgentRow,
-  FleetControlRow,
-  FormulaRunRow,
-  ItemDependencyRow,
-  ItemFollowerRow,
-  ItemHistoryRow,
-  ItemRow,
-  LandingRow,
-  PatrolNoteRow,
-} from './fleet/tables.ts'
+import type { FleetTables } from './fleet/tables.ts'
 
 /**
  * The tables as Kysely sees them. Both engines store the same: booleans as 0 or 1, times as integer milliseconds, JSON
  * as text, `undefined` as `null`; `rows.ts` converts.
  */
-export type Tables = {
+export type Tables = FleetTables & {
   codebases: CodebaseRow
   environments: EnvironmentRow
   environment_aliases: AliasRow
@@ -41,16 +30,6 @@ export type Tables = {
   paused_messages: PausedMessageRow
   run_watches: RunWatchRow
   git_looks: GitLookTableRow
-  counters: CounterRow
-  items: ItemRow
-  item_dependencies: ItemDependencyRow
-  item_history: ItemHistoryRow
-  item_followers: ItemFollowerRow
-  agents: FleetAgentRow
-  formula_runs: FormulaRunRow
-  landings: LandingRow
-  fleet_control: FleetControlRow
-  patrol_notes: PatrolNoteRow
   migrations: MigrationRow
 }
 
@@ -286,6 +265,9 @@ export type EventTableRow = {
   codebase_id: string | null
   environment_id: string | null
   data: string
+  /** Of an event of the fleet. */
+  number: number | null
+  item_id: number | null
 }
 
 export type UsageTableRow = {

@@ -100,6 +100,8 @@ onEachEngine((engine) => {
       ] as const)
         told.push(await conversations.tellOnce(id, notice, 1))
       expect(told).toEqual([true, false, true, true])
+      expect(await conversations.wasTold('conversation-d', 'y')).toBe(true)
+      expect(await conversations.wasTold('conversation-c', 'y')).toBe(false)
     })
 
     test('that an earlier version wrote know it from the newest message that says so', async () => {

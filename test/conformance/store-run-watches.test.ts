@@ -59,6 +59,20 @@ onEachEngine((engine) => {
       expect(await runWatches.ofHost('host-a')).toEqual([])
     })
 
+    test('whose runs have ended or are another process’s are found without those that this one runs', async () => {
+      const { runWatches } = await start(engine)
+      const { owner } = aWatch('')
+      const others = [
+        aWatch('ended', { ended: true }),
+        aWatch('pid', { owner: { ...owner, pid: 1 } }),
+        aWatch('started', { owner: { ...owner, startTime: 'boot:8' } }),
+      ]
+      for (const watch of [aWatch('own'), ...others, aWatch('far', { host: 'host-b', ended: true })]) {
+        await runWatches.insert(watch)
+      }
+      expect(await runWatches.endedOrOthers('host-a', owner)).toEqual(others)
+    })
+
     test('outlive their codebase, and looks do not', async () => {
       const store = await start(engine)
       await store.runWatches.insert(aWatch('a'))
@@ -80,6 +94,9 @@ onEachEngine((engine) => {
       expect(await store.gitSnapshots.get('host-a', 'repository')).toEqual({ n: 2 })
       expect(await store.gitSnapshots.get('host-a', 'worktree')).toEqual({ n: 1 })
       expect(await store.gitSnapshots.get('host-b', 'repository')).toBeUndefined()
+      expect(await store.gitSnapshots.isStored('host-a', 'repository', { n: 2 })).toBe(true)
+      expect(await store.gitSnapshots.isStored('host-a', 'repository', { n: 1 })).toBe(false)
+      expect(await store.gitSnapshots.isStored('host-b', 'repository', { n: 2 })).toBe(false)
       await store.environments.transition(environment.id, 'active', 'removing')
       expect(await store.gitSnapshots.get('host-a', 'worktree')).toEqual({ n: 1 })
       await store.environments.transition(environment.id, 'removing', 'removed')

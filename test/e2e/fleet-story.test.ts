@@ -4,13 +4,7 @@ import { expect, test } from 'vitest'
 import type { SessionKind } from '../../src/domain/fleet/agent.ts'
 import { runnableKinds } from '../helpers/tmux.ts'
 import { processesAt } from '../helpers/invariants.ts'
-import {
-  makeServerWorld,
-  onEachDatabase,
-  type ServerProcess,
-  type ServerWorld,
-  until,
-} from '../helpers/server-process.ts'
+import { makeServerWorld, onDatabase, type ServerProcess, type ServerWorld, until } from '../helpers/server-process.ts'
 import { startDouble } from '../platforms/github-double.ts'
 
 /*
@@ -54,7 +48,8 @@ fleet:
 
 const withCommit = (name: string, then = ''): string => `commit ${name}${then === '' ? '' : ` && ${then}`}`
 
-onEachDatabase((database, engine) => {
+/** With tmux where it is installed; `npm run test:every-case` adds PostgreSQL with sessions without a terminal. */
+onDatabase('sqlite', (database, engine) => {
   const session: SessionKind = engine === 'sqlite' ? runnableKinds[0] : 'process'
 
   test(`the story of a fleet (sessions: ${session})`, async () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { toAppError } from '../../src/domain/errors.ts'
 import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
+import { needsPerson } from '../../src/domain/fleet/needs-person.ts'
 import { stepName } from '../../src/domain/fleet/formula.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { describeNeed, needRemedies } from '../../src/commands/views/agents.ts'
@@ -129,6 +130,13 @@ describe('done', () => {
     expect(await resolveCodebase(asAgent, { cwd: path })).toMatchObject({ remote: undefined })
     expect(await why()).toMatchObject({ kind: 'remote-unconfirmed' })
     expect(world.box.raw(origin, 'for-each-ref')).toBe('')
+    // Once for each reason, not for each attempt.
+    const refusals = world.told.filter((event) => event.kind === 'refused')
+    expect(refusals.map(({ why: one }) => one.kind === 'not-published' && one.why.kind)).toEqual([
+      'remote-ambiguous',
+      'remote-unconfirmed',
+    ])
+    expect(refusals.map(needsPerson)).toEqual([true, true])
     await addCodebase(world.context, repository, '/')
     expect(await needs()).toEqual([])
     expect(await finish(world, work)).toMatchObject({ outcome: 'done' })

@@ -256,6 +256,8 @@ describe('every answer', () => {
         'cache-control': 'no-store',
       })
     }
+    const page = await under.call('/', { token: null })
+    expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-[^,]*$/)
   })
 
   test('is listed in the OpenAPI document, route by route', async () => {

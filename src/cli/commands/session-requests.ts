@@ -95,6 +95,6 @@ const answeredBy = async (call: CliCall, request: SessionRequest): ReturnType<Lo
     throw new AppError('refused', "only the fleet's supervisor can do this from a sandbox")
   }
   const [fewest, most] = row.words
-  if (words.length < fewest || words.length > most) throw new AppError('usage', `usage: coppice ${name} ${row.usage}`)
+  if (words.length < fewest || words.length > most) throw new AppError('usage', `wrong number of words for ${name}`)
   return (await row.load()).execute({ ...call, words, values: {} })
 }

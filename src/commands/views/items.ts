@@ -12,6 +12,7 @@ import type { FormulaRun } from '../../domain/fleet/formula.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { counted } from '../../domain/text/words.ts'
 import type { ItemDetails } from '../../fleet/items/details.ts'
+import { describeSentBack } from './landings.ts'
 import { describeBranchOutcome } from './merged.ts'
 import type { Cell, Style } from './view.ts'
 
@@ -89,6 +90,8 @@ export const describeChange = (change: ItemChange): string => {
       return `${stateWord(change.from)} → ${stateWord(change.to)}`
     case 'pull-request':
       return `opened ${change.url}`
+    case 'sent-back':
+      return describeSentBack(change)
   }
 }
 

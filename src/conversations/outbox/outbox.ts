@@ -65,7 +65,8 @@ export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
       await setImmediate()
       again = false
       const open = platforms.filter(hasRoom)
-      const most = AT_ONCE + onTheirWay.size
+      // Those on their way are among them. Not exactly as many: SQLite prepares a statement for each limit.
+      const most = AT_ONCE * (1 + Math.ceil(onTheirWay.size / AT_ONCE))
       const due = open.length === 0 ? [] : await store.outbox.due(open, clock(), most, LONGEST_PAUSE_MS)
       for (const reply of due) {
         if (stopping.signal.aborted) return

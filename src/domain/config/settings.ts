@@ -10,6 +10,7 @@ import {
 } from './agents.ts'
 import { type ProviderName, providerNames } from '../provider-name.ts'
 import { type FleetSettings, fleetSettingTable } from './fleet-settings.ts'
+import { anyHooks, type HookSettings } from './hooks.ts'
 import * as rule from './rules.ts'
 import type { Rule } from './rules.ts'
 
@@ -33,6 +34,7 @@ export type Settings = {
   readonly restoreDays: number
   /** Ignored files are kept, smallest first, up to this size. */
   readonly restoreIgnoredBytes: number
+  readonly eventDays: number
   /** A conversation holds its environment until it is stale; merged work only this long after the last message. */
   readonly holdMergedHours: number
   /** Ignored directories that restore points skip, since a command can recreate them. */
@@ -56,6 +58,7 @@ export type Settings = {
   readonly budgetDayUsd: number | undefined
   readonly budgetConversationTurns: number | undefined
   readonly budgetDayTurns: number | undefined
+  readonly hooks: readonly HookSettings[]
 } & FleetSettings
 
 export type Setting<T> = {
@@ -157,6 +160,12 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     key: 'cleanup.restoreIgnoredMegabytes',
     rule: rule.mapped(rule.number(0, 1_000_000, 50), (megabytes) => Math.round(megabytes * 1024 * 1024)),
     about: 'How many megabytes of ignored files a restore point keeps, smallest first.',
+  },
+  eventDays: {
+    default: 30,
+    key: 'cleanup.eventDays',
+    rule: days(1, 30),
+    about: "How many days the fleet's events are kept for `coppice events`.",
   },
   holdMergedHours: {
     default: 1,
@@ -282,6 +291,12 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     about: 'The maximum number of agent turns per day, in all conversations.',
   },
   ...fleetSettingTable,
+  hooks: {
+    default: [],
+    key: 'hooks',
+    rule: anyHooks,
+    about: 'What to do when something happens in the fleet, as a list with the keys below.',
+  },
 }
 
 export const defaultSettings = Object.fromEntries(

@@ -4,6 +4,7 @@
  */
 import { AppError } from '../errors.ts'
 import type { CodebaseId, EnvironmentId } from '../names.ts'
+import type { LandingProblem } from './landing.ts'
 import { withoutInvisible } from '../text/visible.ts'
 
 export const itemStates = ['open', 'hooked', 'in_review', 'parked', 'landed', 'closed'] as const
@@ -131,6 +132,8 @@ export type ItemChange =
   | { readonly kind: 'parked'; readonly from: ItemState; readonly reason: ParkReason }
   | { readonly kind: 'state'; readonly from: ItemState; readonly to: ItemState }
   | { readonly kind: 'pull-request'; readonly url: string }
+  /** It couldn't land, so its agent has to work on it again. */
+  | { readonly kind: 'sent-back'; readonly landing: number; readonly why: LandingProblem }
 
 /** How an agent's attempt at an item ended. */
 export type UnhookReason = 'done' | 'discarded' | 'not-started' | 'crashed' | 'gone' | 'stopped' | 'closed'

@@ -39,10 +39,12 @@ export type Look = {
   refreshControl(): Promise<void>
 }
 
-export const takeLook = async (
-  context: FleetContext,
-  { withSigns = true }: { readonly withSigns?: boolean } = {},
-): Promise<Look> => {
+export type LookOptions = {
+  /** false: changes nothing, not even what earlier rounds have noted. */
+  readonly record?: boolean
+}
+
+export const takeLook = async (context: FleetContext, { record = true }: LookOptions = {}): Promise<Look> => {
   const { isolation } = context
   const { store, host, clock, settings, home } = isolation
   const rows = await store.fleetAgents.live({ host })
@@ -68,11 +70,11 @@ export const takeLook = async (
   const relatives = relativesIn(await processTable())
   const seen = new Map<string, Seen>()
   for (const agent of rows) {
-    const record = recordOf(records, agent)
+    const its = recordOf(records, agent)
     const run = running.find(({ agentId }) => agentId === agent.id)
     seen.set(agent.id, {
-      ...record,
-      ...(await worktreeProbe(context, record, agent)),
+      ...its,
+      ...(await worktreeProbe(context, its, agent)),
       ...sessionProbes(listed, agent),
       program: programProbe(home, agent, relatives),
       leftovers: 'unknown',
@@ -85,7 +87,7 @@ export const takeLook = async (
     })
   }
   await askForLeftovers(context, seen)
-  if (withSigns) await recordSigns(context, seen, { relatives, round })
+  await recordSigns(context, seen, { relatives, round, record })
   return {
     agents: seen,
     get round() {
@@ -252,7 +254,11 @@ const askForLeftovers = async ({ isolation }: FleetContext, seen: Map<string, Se
 const recordSigns = async (
   context: FleetContext,
   seen: Map<string, Seen>,
-  { relatives, round: { noteOf } }: { readonly relatives: Relatives; readonly round: Round },
+  {
+    relatives,
+    round: { noteOf },
+    record,
+  }: { readonly relatives: Relatives; readonly round: Round; readonly record: boolean },
 ): Promise<void> => {
   const { store, host, clock } = context.isolation
   const changes: {
@@ -269,7 +275,7 @@ const recordSigns = async (
     seen.set(agent.id, { ...one, lastSignAt })
     if (cpu !== undefined || lastSignAt > agent.lastSignAt) changes.push({ agent, lastSignAt, cpu })
   }
-  if (changes.length === 0) return
+  if (changes.length === 0 || !record) return
   await store.transaction(async (inside) => {
     for (const { agent, lastSignAt, cpu } of changes) {
       if (lastSignAt > agent.lastSignAt) await inside.fleetAgents.update(agent.id, { lastSignAt })

@@ -34,7 +34,7 @@ export const runRows = async (
   { finish }: PatrolOptions = {},
 ): Promise<PatrolReport> => {
   // Rows that only complete what was interrupted need no signs of life.
-  const look = await takeLook(context, { withSigns: rows.includes(stuck) })
+  const look = await takeLook(context, { record: rows.includes(stuck) })
   const inside: RowContext = {
     ...context,
     supervisor: supervisorOf(context, [...look.agents.values()]),

@@ -100,7 +100,7 @@ const hookAndSend = async (
   type Hooked = { readonly taken: FleetAgent } | { readonly why: SlingRefusal } | 'taken'
   const hooked = await store.transaction(async (inside): Promise<Hooked> => {
     const current = (await inside.items.get(item.id)) ?? item
-    const why = (await whyNotUp(context, inside)) ?? (await whyNotNow(inside, current))
+    const why = (await whyNotUp(context, inside)) ?? (await whyNotNow(inside, asker, current))
     if (why !== undefined) return { why }
     // Meanwhile it may have been given another item, or be ending.
     const now = await inside.fleetAgents.get(agent.id)

@@ -66,6 +66,7 @@ const lookUp = async (
   const { commonDir } = place
   const atPath = await store.codebases.byRepoPath(host, commonDir)
   const id = readRepositoryIds(commonDir).get(host)
+  if (id !== undefined && id === atPath?.id) return { atPath }
   const claimed =
     id === undefined ? await linkedFrom(context, given, place) : await store.codebases.get(toCodebaseId(id))
   if (claimed?.host === host && claimed.id !== atPath?.id) {

@@ -30,7 +30,9 @@ export type LockFile = {
   /** Tells waiting processes who has it. Advisory only */
   readonly announce: (holder: LockHolder) => void
   readonly holder: () => LockHolder | undefined
-  /** Releases it, if taken */
+  /** Releases it, if taken. Taking it again is cheaper than the first time */
+  readonly release: () => void
+  /** Releases it and closes the file */
   readonly close: () => void
 }
 
@@ -53,6 +55,17 @@ export const openLockFile = (commonDir: string): LockFile => {
     database?.close()
     database = undefined
   }
+  const release = () => {
+    if (announced) quietly(() => rmSync(infoPath, { force: true }))
+    announced = false
+    takenAt = undefined
+    clearInterval(anchor)
+    try {
+      if (database?.isTransaction === true) database.exec('ROLLBACK')
+    } catch {
+      shut()
+    }
+  }
   return {
     tryTake: () => {
       try {
@@ -62,9 +75,9 @@ export const openLockFile = (commonDir: string): LockFile => {
         }
         // MEMORY, since otherwise a journal file appears even without a write. (`defensive` refuses OFF.)
         database.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
-        const file = statSync(path)
-        // If the repository was deleted and cloned again while we waited, our lock file excludes nobody.
-        if (file.ino !== opened) shut()
+        const file = statSync(path, { throwIfNoEntry: false })
+        // If the repository was deleted and cloned again since we opened it, our lock file excludes nobody.
+        if (file === undefined || file.ino !== opened) shut()
         else {
           takenAt = file.mtimeMs
           // A garbage-collected DatabaseSync closes its file. Work that awaits something unreferenced is collected too,
@@ -95,11 +108,9 @@ export const openLockFile = (commonDir: string): LockFile => {
       })
     },
     holder: () => readHolder(infoPath),
+    release,
     close: () => {
-      if (announced) quietly(() => rmSync(infoPath, { force: true }))
-      announced = false
-      takenAt = undefined
-      clearInterval(anchor)
+      release()
       shut()
     },
   }

@@ -314,6 +314,25 @@ test('a repository replaced while somebody waited is locked anew, not by the old
   expect(inodes).toEqual([statSync(join(common, 'coppice.lock')).ino])
 })
 
+test.each([
+  ['replaced', (path: string) => writeFileSync(path, '')],
+  ['deleted', () => undefined],
+])('the next in line, for whom the file is still open, locks the one that is there if it was %s', async (_, put) => {
+  const path = join(dir, 'coppice.lock')
+  const lock = newLock()
+  const first = lock.withRepositoryLock(dir, { purpose: 'first' }, async () => {
+    renameSync(path, join(dir, 'old-lock'))
+    put(path)
+  })
+  const second = lock.withRepositoryLock(dir, { purpose: 'second' }, async () => {
+    const third = newLock().withRepositoryLock(dir, { purpose: 'third', timeoutMs: 30 }, async () => 'in')
+    await expect(third).rejects.toMatchObject({ code: 'busy' })
+    return statSync(path).ino
+  })
+  await first
+  expect(await second).toBe(statSync(path).ino)
+})
+
 test('a damaged lock file stops the work with a sentence of what to do', async () => {
   appendFileSync(join(dir, 'coppice.lock'), 'not a database '.repeat(100))
   const work = newLock().withRepositoryLock(dir, { purpose: 'work' }, async () => 'in')

@@ -46,14 +46,14 @@ export const createRepositoryLock = ({ clock, random }: RepositoryLockDependenci
       // It would wait for itself forever.
       throw new AppError('unexpected', `the lock of ${key} is already held by this flow (for ${options.purpose})`)
     }
-    const queue = queues.get(key) ?? createQueue()
+    const queue = queues.get(key) ?? createQueue(openLockFile(key))
     queues.set(key, queue)
-    const file = openLockFile(key)
+    const { file } = queue
     const wait = createWait(options, () => queue.holder ?? file.holder())
     let turn: Turn | undefined
     try {
       turn = await takeTurn(queue, wait)
-      await takeFile(file, queue, wait, { clock, random })
+      await takeFile(queue, wait, { clock, random })
       wait.end()
       const holder = { pid: process.pid, purpose: options.purpose, since: clock() }
       queue.holder = holder
@@ -70,9 +70,13 @@ export const createRepositoryLock = ({ clock, random }: RepositoryLockDependenci
       }
     } finally {
       wait.end()
-      file.close()
+      // Without a turn, another one may have it.
+      if (turn !== undefined) file.release()
       turn?.done()
-      if (!queue.busy && queues.get(key) === queue) queues.delete(key)
+      if (!queue.busy && queues.get(key) === queue) {
+        file.close()
+        queues.delete(key)
+      }
     }
   }
   return { withRepositoryLock }
@@ -82,6 +86,8 @@ export const createRepositoryLock = ({ clock, random }: RepositoryLockDependenci
 type Held = { readonly key: string; active: boolean }
 
 type Queue = {
+  /** Open until nobody waits any more: opening it took longer than taking the lock */
+  readonly file: LockFile
   busy: boolean
   readonly waiting: (() => void)[]
   holder: LockHolder | undefined
@@ -92,7 +98,8 @@ type Queue = {
   wanted: boolean
 }
 
-const createQueue = (): Queue => ({
+const createQueue = (file: LockFile): Queue => ({
+  file,
   busy: false,
   waiting: [],
   holder: undefined,
@@ -136,12 +143,8 @@ const LONGEST_PAUSE_MS = 25
  */
 const SLICE_MS = 250
 
-const takeFile = async (
-  file: LockFile,
-  queue: Queue,
-  wait: Wait,
-  { clock, random }: RepositoryLockDependencies,
-): Promise<void> => {
+const takeFile = async (queue: Queue, wait: Wait, { clock, random }: RepositoryLockDependencies): Promise<void> => {
+  const { file } = queue
   const goesOn = queue.sliceStart !== undefined && clock() - queue.releasedAt < LONGEST_PAUSE_MS
   if (!goesOn) queue.sliceStart = undefined
   else if (queue.wanted && clock() - (queue.sliceStart ?? 0) >= SLICE_MS) {

@@ -33,7 +33,7 @@ export const readUntrustedSync = (path: Path, options: ReadOptions = {}): Buffer
     const size = checkedSize(path, stat, maxBytes)
     // One extra byte, to notice a file that grows while it is read.
     const buffer = Buffer.allocUnsafe(size + 1)
-    const length = fillSync(file, buffer)
+    const length = fillSync(file, buffer, size)
     if (length <= size) return buffer.subarray(0, length)
     throw changedError(path)
   } finally {
@@ -201,9 +201,10 @@ const checkedSize = (path: Path, { size }: Stats, maxBytes: number): number => {
 const changedError = (path: Path): AppError =>
   new UnusableFileError(String(path), 'changed while it was read', { remedy: 'try again' })
 
-const fillSync = (file: number, buffer: Buffer): number => {
+/** Until it has at least this much or the file ends. */
+const fillSync = (file: number, buffer: Buffer, least: number): number => {
   let length = 0
-  while (length < buffer.length) {
+  while (length < least) {
     const read = readSync(file, buffer, length, buffer.length - length, length)
     if (read === 0) break
     length += read

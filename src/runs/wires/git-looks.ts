@@ -82,10 +82,11 @@ export const changesSinceLastLook = async (
   const lines: string[] = []
   const keptLooks = new Map<string, GitLook>()
   for (const { scope, look } of scopesOf(now)) {
-    const kept = await keptLook(context, scope)
+    const { store, host } = context.isolation
+    const kept = (await store.gitSnapshots.isStored(host, scope, look)) ? look : await keptLook(context, scope)
     if (kept === undefined) continue
     keptLooks.set(scope, kept)
-    lines.push(...gitChangesBetweenRuns(kept, look))
+    if (kept !== look) lines.push(...gitChangesBetweenRuns(kept, look))
   }
   return { lines, kept: keptLooks }
 }

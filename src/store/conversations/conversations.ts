@@ -69,11 +69,17 @@ export const conversationStore = (db: Kysely<Tables>, engine: Pick<Engine, 'isUn
         ...(patch.work !== undefined && { work_type: patch.work.type, work_id: patch.work.id }),
       }
       if (Object.keys(set).length === 0) return
+      const updateIn = (inside: Kysely<Tables>) =>
+        inside.updateTable('conversations').set(set).where('id', '=', id).execute()
+      if (patch.environmentId === undefined && patch.codebaseId === undefined) {
+        await updateIn(db)
+        return
+      }
       await inTransaction(db, async (transaction) => {
         // The environment first, as a removal does, so that the two never wait for each other.
         await markPersistent(transaction, { id, environmentId: patch.environmentId })
         if (patch.codebaseId !== undefined) await forgetWorkElsewhere(transaction, id, patch.codebaseId)
-        await transaction.updateTable('conversations').set(set).where('id', '=', id).execute()
+        await updateIn(transaction)
       })
     },
     get: async (id) => {
@@ -102,6 +108,10 @@ export const conversationStore = (db: Kysely<Tables>, engine: Pick<Engine, 'isUn
         .execute()
       // As they were before the update.
       return rows.map((row) => fromConversationRow({ ...row, environment_id: id }))
+    },
+    wasTold: async (conversation, notice) => {
+      const told = db.selectFrom('told').select('told_at').where('conversation', '=', conversation)
+      return (await told.where('notice', '=', notice).executeTakeFirst()) !== undefined
     },
     tellOnce: async (conversation, notice, at) => {
       const result = await db

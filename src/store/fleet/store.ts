@@ -9,7 +9,7 @@ import type {
   ItemState,
   SourceKind,
 } from '../../domain/fleet/item.ts'
-import type { Landing, LandingState } from '../../domain/fleet/landing.ts'
+import type { Landing, LandingQueue, LandingState } from '../../domain/fleet/landing.ts'
 import type { CodebaseId, EnvironmentId } from '../../domain/names.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 
@@ -146,21 +146,34 @@ export type FormulaRunStore = {
   update(id: string, patch: FormulaRunPatch, at: number): Promise<void>
 }
 
-export type LandingPatch = Partial<Pick<Landing, 'sha' | 'landedSha' | 'attempts' | 'gate'>>
+/** An absent field keeps its value; `undefined` clears `todo`. */
+export type LandingPatch = Partial<Pick<Landing, 'landedSha' | 'attempts' | 'gate' | 'why' | 'todo'>>
+
+export type NewLanding = Pick<Landing, 'codebaseId' | 'itemId' | 'branch' | 'sha' | 'createdBy' | 'createdAt'> &
+  Partial<Pick<Landing, 'baseBranch' | 'mergeCommit'>>
 
 export type LandingStore = {
   /** Queues the branch; an earlier landing of it that is still queued is superseded. */
-  enqueue(
-    landing: Pick<Landing, 'codebaseId' | 'itemId' | 'branch' | 'sha' | 'createdBy' | 'createdAt'>,
-  ): Promise<Landing>
+  enqueue(landing: NewLanding): Promise<Landing>
   get(id: number): Promise<Landing | undefined>
   /** Newest first. */
   list(filter: {
     readonly codebaseId?: CodebaseId
     readonly states?: readonly LandingState[]
+    readonly itemId?: number
     readonly limit: number
   }): Promise<Landing[]>
+  /** Those to work on, by id: queued, being tested, or with something left to do. */
+  pending(codebaseId?: CodebaseId): Promise<Landing[]>
   move(id: number, from: LandingState, to: LandingState, at: number, patch?: LandingPatch): Promise<boolean>
+  /** False if its `todo` was another one: somebody else has done it. */
+  finish(id: number, todo: NonNullable<Landing['todo']>): Promise<boolean>
+  queue(codebaseId: CodebaseId): Promise<LandingQueue>
+  /** Replaces the holder `expected`. False if another process has already done so. */
+  claimQueue(codebaseId: CodebaseId, expected: LandingQueue['holder'], holder: LandingQueue['holder']): Promise<boolean>
+  updateQueue(codebaseId: CodebaseId, patch: Partial<Pick<LandingQueue, 'push' | 'green' | 'blocked'>>): Promise<void>
+  /** Queues that can't go on. */
+  blockedQueues(): Promise<LandingQueue[]>
 }
 
 /** up: pools are kept at their size. down: a person stopped it. paused: it stopped itself. Only `up` starts agents. */
@@ -210,6 +223,34 @@ export type PatrolNoteStore = {
   clear(host: string, notes: readonly Pick<PatrolNote, 'subject' | 'what'>[]): Promise<void>
 }
 
+/** How far a hook of `config.yaml` has got. `key` identifies what it does, whatever its place in the file. */
+export type HookState = {
+  readonly key: string
+  /** The number of the last event that it is done with. */
+  readonly position: number
+  /** Failed attempts to deliver the next one. */
+  readonly attempts: number
+  readonly nextAttemptAt: number
+  /** Its last failure; undefined if it has delivered since. */
+  readonly failure: { readonly at: number; readonly error: string } | undefined
+  /** The process that is delivering. */
+  readonly holder: ProcessIdentity | undefined
+}
+
+export type HookPatch = Partial<Pick<HookState, 'position' | 'attempts' | 'nextAttemptAt' | 'failure'>>
+
+export type HookStore = {
+  /** Adds a hook that is new, to start after the event with this number. Returns it as it is now. */
+  ensure(host: string, key: string, position: number): Promise<HookState>
+  list(host: string): Promise<HookState[]>
+  /** Replaces the holder `expected`. False if another process has already done so. */
+  claim(host: string, key: string, expected: HookState['holder'], holder: HookState['holder']): Promise<boolean>
+  /** False if this process no longer holds it. */
+  update(host: string, key: string, holder: ProcessIdentity, patch: HookPatch): Promise<boolean>
+  /** Deletes those that are no longer configured. */
+  keepOnly(host: string, keys: readonly string[]): Promise<void>
+}
+
 /** All of them, as parts of the store. */
 export type FleetStores = {
   readonly items: ItemStore
@@ -218,4 +259,5 @@ export type FleetStores = {
   readonly landings: LandingStore
   readonly fleetControl: FleetControlStore
   readonly patrolNotes: PatrolNoteStore
+  readonly hooks: HookStore
 }

@@ -92,9 +92,27 @@ export type LandingRow = {
   attempts: number
   /** JSON. */
   gate: string | null
+  base_branch: string | null
+  merge_commit: string | null
+  /** JSON. */
+  why: string | null
+  todo: string | null
   created_by: string
   created_at: number
   updated_at: number
+}
+
+export type LandingQueueRow = {
+  codebase_id: string
+  holder_host: string | null
+  holder_pid: number | null
+  holder_start_time: string | null
+  /** JSON. */
+  push: string | null
+  green_commit: string | null
+  green_gates: string | null
+  /** JSON. */
+  blocked: string | null
 }
 
 export type PatrolNoteRow = {
@@ -111,3 +129,31 @@ export type PatrolNoteRow = {
 }
 
 export type FleetControlRow = { host: string; state: string; why: string; since: number }
+
+export type HookRow = {
+  host: string
+  key: string
+  position: number
+  attempts: number
+  next_attempt_at: number
+  failed_at: number | null
+  error: string | null
+  holder_pid: number | null
+  holder_start_time: string | null
+}
+
+/** By name. */
+export type FleetTables = {
+  counters: CounterRow
+  items: ItemRow
+  item_dependencies: ItemDependencyRow
+  item_history: ItemHistoryRow
+  item_followers: ItemFollowerRow
+  agents: FleetAgentRow
+  formula_runs: FormulaRunRow
+  landings: LandingRow
+  landing_queues: LandingQueueRow
+  fleet_control: FleetControlRow
+  patrol_notes: PatrolNoteRow
+  hooks: HookRow
+}

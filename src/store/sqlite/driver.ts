@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../domain/bounded-map.ts'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
-import { setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from 'kysely'
 import { AppError } from '../../domain/errors.ts'
 import { busyError, explainError, isBusy } from './errors.ts'
@@ -26,6 +26,7 @@ export class SqliteDriver implements Driver {
   readonly file: SqliteFile
   #database: DatabaseSync | undefined
   #connection: SqliteConnection | undefined
+  #turnedAt = Number.NEGATIVE_INFINITY
 
   constructor(file: string, timeouts: SqliteTimeouts) {
     this.#file = file
@@ -57,6 +58,10 @@ export class SqliteDriver implements Driver {
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
+    if (performance.now() - this.#turnedAt > MOST_MS_PER_TURN) {
+      await nextTurn()
+      this.#turnedAt = performance.now()
+    }
     await this.#mutex.acquire()
     try {
       if (this.#connection === undefined) throw new AppError('store-failed', `the database ${this.#file} is closed`)
@@ -101,6 +106,12 @@ export class SqliteDriver implements Driver {
     this.#mutex.release()
   }
 }
+
+/**
+ * Statements are answered at once, so work that awaits nothing else would never let the event loop turn: messages that
+ * were processed one after the other kept the server from reading its sockets for seconds.
+ */
+const MOST_MS_PER_TURN = 5
 
 type Prepared = { readonly statement: StatementSync; readonly reads: boolean }
 

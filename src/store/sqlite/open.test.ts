@@ -68,6 +68,16 @@ describe('the SQLite file', () => {
   })
 })
 
+test('statements one after the other let the event loop turn, so that a server reads its sockets meanwhile', async () => {
+  const store = await openStore({ sqliteFile: join(directory, 'coppice.db') })
+  await store.codebases.list('host')
+  const turns: number[] = []
+  setImmediate(() => turns.push(1))
+  for (let asked = 0; asked < 20_000 && turns.length === 0; asked++) await store.codebases.list('host')
+  expect(turns).toEqual([1])
+  await store.close()
+})
+
 test('every look-up has an index: no statement reads a whole table', async () => {
   const file = join(directory, 'coppice.db')
   const database = await openDatabase({ sqliteFile: file })
@@ -88,6 +98,7 @@ test('every look-up has an index: no statement reads a whole table', async () =>
   })
   plain.close()
   expect(plans.length).toBeGreaterThan(25)
+  expect(queries.filter(({ sql }) => /limit \?/.test(sql))).toEqual([])
   expect(plans.filter((plan) => /: .*\bSCAN (?!events USING INDEX events_at)/.test(plan))).toEqual([])
   const live = plans.filter((plan) => /environments_live_(?:work|branch|path)/.test(plan))
   expect(live.length).toBeGreaterThan(3)

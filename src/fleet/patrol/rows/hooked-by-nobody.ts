@@ -1,6 +1,7 @@
 import type { Item } from '../../../domain/fleet/item.ts'
 import { parkItem, unhookItem } from '../../items/change.ts'
 import { BY } from '../park.ts'
+import type { Look } from '../look.ts'
 import type { Finding, FleetRow, RowContext } from '../row.ts'
 
 const name = 'hooked-by-nobody'
@@ -11,19 +12,26 @@ const name = 'hooked-by-nobody'
  */
 export const hookedByNobody: FleetRow = {
   name,
-  actOnFleet: async (context, { agents }) => {
-    const { store, host } = context.isolation
-    const here = new Set([...agents.values()].flatMap(({ agent }) => agent.itemId ?? []))
-    const others = (await store.items.list({ states: ['hooked'] })).filter(({ id }) => !here.has(id))
-    if (others.length === 0) return []
-    const codebases = new Set((await store.codebases.list(host)).map(({ id }) => id))
+  actOnFleet: async (context, look) => {
     const findings: Finding[] = []
-    for (const item of others.filter(({ codebaseId }) => codebases.has(codebaseId))) {
+    for (const item of await findHookedByNobody(context, look)) {
       const finding = await settle(context, item.id)
       if (finding !== undefined) findings.push(finding)
     }
     return findings
   },
+}
+
+/** Changes nothing. An agent of another host may have one of them. */
+export const findHookedByNobody = async (
+  { isolation: { store, host } }: Pick<RowContext, 'isolation'>,
+  { agents }: Pick<Look, 'agents'>,
+): Promise<readonly Item[]> => {
+  const here = new Set([...agents.values()].flatMap(({ agent }) => agent.itemId ?? []))
+  const others = (await store.items.list({ states: ['hooked'] })).filter(({ id }) => !here.has(id))
+  if (others.length === 0) return []
+  const codebases = new Set((await store.codebases.list(host)).map(({ id }) => id))
+  return others.filter(({ codebaseId }) => codebases.has(codebaseId))
 }
 
 /** Read again: an agent may have taken it, or finished it, since the list was read. */

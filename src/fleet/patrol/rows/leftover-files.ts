@@ -4,6 +4,7 @@ import { unlessMissing } from '../../../domain/missing.ts'
 import type { FleetContext } from '../../context.ts'
 import { deleteAgentFiles } from '../../end-session.ts'
 import { agentDirectory, agentsHome } from '../../sessions/paths.ts'
+import type { Look } from '../look.ts'
 import type { FleetRow } from '../row.ts'
 
 const name = 'leftover-files'
@@ -14,23 +15,32 @@ const HALF_MADE_MS = 5 * 60_000
 /** Deletes agents' directories that no row refers to, since they keep their names in use. */
 export const leftoverFiles: FleetRow = {
   name,
-  actOnFleet: async (context, { listed }) => {
-    const { home, store, host } = context.isolation
-    const names = (await unlessMissing(listDirectory(Buffer.from(agentsHome(home))))) ?? []
-    // Without every list of sessions, any of them may still run.
-    if (names.length === 0 || [...listed.values()].includes(undefined)) return []
-    const known = new Set((await store.fleetAgents.live({ host })).map((agent) => agent.name))
-    const running = new Set(
-      [...listed.values()].flatMap((all = []) => all.flatMap((one) => (one.dead ? [] : one.name))),
-    )
+  actOnFleet: async (context, look) => {
     const leftovers = []
-    for (const found of names) {
-      if (known.has(found.name) || running.has(found.name) || !(await isLeftover(context, found.name))) continue
-      deleteAgentFiles(context, found.name)
-      leftovers.push({ row: name, did: 'reclaimed', agent: found.name } as const)
+    for (const agent of await findLeftoverFiles(context, look)) {
+      deleteAgentFiles(context, agent)
+      leftovers.push({ row: name, did: 'reclaimed', agent } as const)
     }
     return leftovers
   },
+}
+
+/** The names of agents that only have files. Changes nothing. */
+export const findLeftoverFiles = async (
+  context: FleetContext,
+  { listed }: Pick<Look, 'listed'>,
+): Promise<readonly string[]> => {
+  const { home, store, host } = context.isolation
+  const names = (await unlessMissing(listDirectory(Buffer.from(agentsHome(home))))) ?? []
+  // Without every list of sessions, any of them may still run.
+  if (names.length === 0 || [...listed.values()].includes(undefined)) return []
+  const known = new Set((await store.fleetAgents.live({ host })).map((agent) => agent.name))
+  const running = new Set([...listed.values()].flatMap((all = []) => all.flatMap((one) => (one.dead ? [] : one.name))))
+  const found: string[] = []
+  for (const { name: agent } of names) {
+    if (!known.has(agent) && !running.has(agent) && (await isLeftover(context, agent))) found.push(agent)
+  }
+  return found
 }
 
 /** Not just being created: unchanged since the last agent of this name went, or for some minutes. */

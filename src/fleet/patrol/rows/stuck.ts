@@ -70,8 +70,8 @@ const nudge = async (context: RowContext, { agent, item, lastSignAt }: Seen): Pr
   return { ...about(agent, name), did: 'nudged', since: lastSignAt }
 }
 
-const nudgeText = (item: number): string =>
-  `You haven't done anything for a while. If you are still working on item ${item}, continue. If it is finished and committed, run \`coppice done\`. If you need a person, run \`coppice item park ${item} "<question>"\`.`
+const nudgeText = (itemId: number): string =>
+  `You haven't done anything for a while. If you are still working on item ${itemId}, continue. If it is finished and committed, run \`coppice done\`. If you need a person, run \`coppice item park ${itemId} "<question>"\`.`
 
 const tell = async (context: RowContext, seen: Seen, round: Round): Promise<Finding | undefined> => {
   const { agent, lastSignAt: since } = seen
