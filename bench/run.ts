@@ -11,6 +11,7 @@ import { landings } from './landing.ts'
 import { list } from './list.ts'
 import { load, describeMachine } from './machine.ts'
 import { parallelCreations } from './parallel-creations.ts'
+import { patrols } from './patrol.ts'
 import { remove } from './remove.ts'
 import { report, table } from './report.ts'
 import { resolve } from './resolve.ts'
@@ -35,6 +36,7 @@ const all = [
   idleServer,
   serverStart,
   slings,
+  patrols,
   landings,
 ]
 

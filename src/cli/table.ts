@@ -1,8 +1,9 @@
 import type { CliCall } from './cli-call.ts'
-import type { CommandRow, OptionRow } from '../commands/command.ts'
+import type { CommandRow, LoadedCommand, OptionRow } from '../commands/command.ts'
 import { dryRun, grouped, shared } from '../commands/table.ts'
 import { fleetCommands } from './fleet-table.ts'
 import { worktreeList } from '../commands/worktree-list.ts'
+import { REQUESTS } from '../fleet/sessions/paths.ts'
 
 /** Accepted by every command. */
 export const globalOptions: Readonly<Record<string, OptionRow>> = {
@@ -77,8 +78,23 @@ const first: readonly CliRow[] = [
 ]
 
 /** Loaded with the table: reading one more file takes half a millisecond. */
-const loaded = (row: CommandRow): CliRow =>
-  row.name === 'worktree list' ? { ...row, load: async () => worktreeList } : row
+const loaded = (row: CommandRow): CliRow => {
+  if (row.name === 'worktree list') return { ...row, load: async () => worktreeList }
+  return ofSupervisor.has(row.name) ? { ...row, load: () => inSandbox(row) } : row
+}
+
+/** An agent's sandbox blocks the database, so there its session runs them, if it is the fleet's supervisor. */
+const ofSupervisor: ReadonlySet<string> = new Set(['nudge', 'item park', 'item reopen', 'land'])
+
+const inSandbox = async ({ name, load }: CommandRow): Promise<LoadedCommand<CliCall>> => {
+  const inner = await load()
+  return {
+    execute: async (call) =>
+      call.env[REQUESTS] === undefined
+        ? inner.execute(call)
+        : (await import('./commands/session-requests.ts')).throughSupervisor(name, inner).execute(call),
+  }
+}
 
 const cliOnly: readonly CliRow[] = [
   ...fleetCommands,

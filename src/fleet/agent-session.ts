@@ -21,8 +21,7 @@ import { parkItem } from './items/change.ts'
 import { primeAgent, type Primer } from './prime.ts'
 import { outsideDirectories } from './program.ts'
 import { beaconFor } from './sessions/beacon.ts'
-import { agentDirectory } from './sessions/paths.ts'
-import { REQUESTS } from './sessions/requests.ts'
+import { agentDirectory, REQUESTS } from './sessions/paths.ts'
 
 export type SessionEvent =
   | { readonly kind: 'prompt'; readonly text: string }

@@ -36,6 +36,15 @@ export const currentAgent = async (
   throw new AppError('not-found', `the repository of ${agent.name} is no longer registered`)
 }
 
+/** Whether this command belongs to the current session of the fleet's supervisor. */
+export const isSupervisor = async (
+  isolation: Pick<FleetContext['isolation'], 'store' | 'host' | 'settings'>,
+  caller: AgentCaller,
+): Promise<boolean> => {
+  const found = await currentAgent(isolation, caller)
+  return !('why' in found) && found.agent.kind === 'crew' && found.agent.name === isolation.settings.supervisor
+}
+
 /**
  * Waits while the agent is `spawning`: a fast program may run before its start is recorded and its environment leased.
  * Throws if the process that starts it has died.

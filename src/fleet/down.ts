@@ -7,10 +7,9 @@ import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
 import { stopOrder } from '../domain/fleet/pool.ts'
 import type { GateAnswer } from '../domain/removal/gates.ts'
 import { toAppError } from '../domain/errors.ts'
-import { branchCommits } from '../isolation/codebases/branch-commits.ts'
-import { presenceOf, providerOf } from '../isolation/provider-of.ts'
 import type { FleetContext } from './context.ts'
 import { GRACE_MS } from './end-session.ts'
+import { hasNoCommits } from './no-commits.ts'
 import { recoverFleet } from './recover.ts'
 import { removeAgent } from './remove-agent.ts'
 import { stopAgent } from './stop-agent.ts'
@@ -116,7 +115,7 @@ const removeStopped = async (context: FleetContext, isSelected: (agent: FleetAge
   for (const agent of await store.fleetAgents.live({ host })) {
     if (agent.kind === 'crew' || mayHaveSession(agent.state) || !isSelected(agent)) continue
     try {
-      const giveUpItem = await hasNoCommits(context, agent)
+      const giveUpItem = await mayGiveUp(context, agent)
       const { environment, kept: reasons } = await removeAgent(context, agent, { giveUpItem })
       if (reasons.length === 0) removed.push(agent)
       else if (environment !== undefined) kept.push({ agent, environment, reasons })
@@ -127,25 +126,10 @@ const removeStopped = async (context: FleetContext, isSelected: (agent: FleetAge
   return { removed, kept, problems }
 }
 
-/**
- * Without commits on its branch, an item loses nothing if another agent starts it again. A parked item keeps its
- * worktree in any case. The gates check for uncommitted files.
- */
-const hasNoCommits = async (
-  { isolation }: Pick<FleetContext, 'isolation'>,
-  { itemId, environmentId, codebaseId }: FleetAgent,
-): Promise<boolean> => {
-  const { store } = isolation
-  const item = itemId === undefined ? undefined : await store.items.get(itemId)
+/** A parked item keeps its worktree in any case. */
+const mayGiveUp = async (context: FleetContext, agent: FleetAgent): Promise<boolean> => {
+  const { store } = context.isolation
+  const item = agent.itemId === undefined ? undefined : await store.items.get(agent.itemId)
   if (item === undefined || item.state !== 'hooked') return item === undefined
-  const environment = environmentId === undefined ? undefined : await store.environments.get(environmentId)
-  if (environment === undefined || environment.status === 'removed') return true
-  const codebase = await store.codebases.get(codebaseId)
-  if (codebase === undefined || environment.status !== 'active') return false
-  const presence = await presenceOf(isolation, codebase, environment)
-  if (presence.state !== 'present') return false
-  // Commits on another branch are the item's, too, and whoever begins anew wouldn't know of them.
-  const head = await (await providerOf(isolation, environment)).headBranch(presence.tree)
-  if (head !== environment.branch) return false
-  return (await branchCommits(isolation, codebase, environment, { limit: 1 }))?.length === 0
+  return hasNoCommits(context, agent)
 }

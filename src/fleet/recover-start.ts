@@ -24,5 +24,7 @@ const settleStart = async (context: FleetContext, agent: FleetAgent): Promise<vo
   const runs = agent.session !== undefined && !(await isProvablyDead(context.isolation, agent))
   // It was running when it got its item, which may now be sent twice.
   if (runs && agent.itemId !== undefined) return void (await sendItem(context, agent))
-  await cancelStart(context, agent.id, 'stopped')
+  // While the fleet is up, it was wanted, and the patrol starts it again.
+  const { state: fleet } = await context.isolation.store.fleetControl.get(agent.host)
+  await cancelStart(context, agent.id, fleet === 'down' ? 'stopped' : 'crashed')
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { identifySync, liveness, selfIdentity } from './identity.ts'
+import { hasTerminal, identifySync, liveness, selfIdentity } from './identity.ts'
 import { killAll, killTree } from './kill.ts'
 import { parsePsTable } from './table-darwin.ts'
 import { processTable } from './table.ts'
@@ -292,4 +292,52 @@ test('on macOS the table of ps is read with its five-word dates', () => {
       stopped: false,
     },
   ])
+})
+
+test.runIf(process.platform === 'linux')(
+  'an orphan that acquires a terminal between look and kill is left alone, with all that it started',
+  async () => {
+    // Without a terminal until it is asked to open one: a session leader's first terminal controls it.
+    const program = `use POSIX; POSIX::setsid(); $| = 1; my $child = fork(); if (!$child) { sleep 60; exit }
+      $SIG{USR1} = sub {
+        open(our $master, "+<", "/dev/ptmx") or die; my $n = pack("i", 0);
+        ioctl($master, 0x40045431, $n) or die; ioctl($master, 0x80045430, $n) or die;
+        open(our $terminal, "+<", "/dev/pts/" . unpack("i", $n)) or die; print "taken\\n" };
+      print "$child\\nready\\n";
+      sleep 60 while 1`
+    const child = spawn('perl', ['-e', program], { stdio: ['ignore', 'pipe', 'ignore'] })
+    const orphan = identified(child.pid)
+    let text = ''
+    const printed = async (word: string): Promise<void> => {
+      while (!text.includes(word)) text += String(((await once(child.stdout, 'data')) as [Buffer])[0])
+    }
+    await printed('ready')
+    const started = identified(Number(/\d+/.exec(text)?.[0]))
+    expect(hasTerminal(orphan)).toBe('no')
+    process.kill(orphan.pid, 'SIGUSR1')
+    await printed('taken')
+    expect(hasTerminal(orphan)).toBe('yes')
+    expect(await killTree(orphan, { graceMs: 0, clock, isOrphan: true })).toEqual({ outcome: 'not-ours' })
+    expect(states([orphan, started])).toEqual(['alive', 'alive'])
+    expect(await killTree(orphan, { graceMs: 0, clock })).toEqual({ outcome: 'dead' })
+    expect(states([orphan, started])).toEqual(['dead', 'dead'])
+  },
+)
+
+test('what was stopped gets its SIGTERM, and ends by itself', async () => {
+  const [root] = await started('trap "exit 3" TERM; echo ready; while :; do sleep 0.01; done')
+  if (root === undefined) throw new Error('not started')
+  process.kill(root.pid, 'SIGSTOP')
+  await expect.poll(() => isStopped(root)).toBe(true)
+  // A minute of real time would be too long to wait for.
+  expect(await killTree(root, { graceMs: 60_000, clock })).toEqual({ outcome: 'dead' })
+})
+
+test('children that have left the process group and the session of a tree that ignores SIGTERM are killed with it', async () => {
+  const script = `trap "" TERM; setsid sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $!; echo ready; while :; do sleep 1; done`
+  const [root, left] = await started(script, { pids: 1 })
+  if (root === undefined || left === undefined) throw new Error('not started')
+  await expect.poll(async () => (await rowOf(left)).session === left.pid).toBe(true)
+  expect(await killTree(root, { graceMs: 20, clock })).toEqual({ outcome: 'dead' })
+  expect(states([root, left])).toEqual(['dead', 'dead'])
 })

@@ -11,6 +11,7 @@ import {
   type FleetOperationName,
   fleetOperations,
   crashPools,
+  CREW,
   lost,
   scripted,
   scriptedTurns,
@@ -56,7 +57,12 @@ const main = async (order: FleetChildOrder): Promise<void> => {
       },
     },
     {
-      settings: { isolationProvider: order.isolationProvider, fleetSession: order.kind, pools: testPools(crashPools) },
+      settings: {
+        isolationProvider: order.isolationProvider,
+        fleetSession: order.kind,
+        pools: testPools(crashPools),
+        supervisor: CREW,
+      },
     },
   )
   await fleetOperations[order.operation](

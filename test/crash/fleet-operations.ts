@@ -10,6 +10,7 @@ import { done } from '../../src/fleet/formulas/done.ts'
 import { workQueue } from '../../src/fleet/landing/queue.ts'
 import { syncBeads } from '../../src/fleet/items/beads/sync.ts'
 import { closeItem } from '../../src/fleet/items/close.ts'
+import { patrol } from '../../src/fleet/patrol/patrol.ts'
 import { isIdle, retireWorker } from '../../src/fleet/sling/idle-workers.ts'
 import { sling, spawnIdle } from '../../src/fleet/sling/sling.ts'
 import { fleetUp } from '../../src/fleet/up.ts'
@@ -76,6 +77,12 @@ export const lost: Agent = {
 /** Of a fleet in which that agent can't be run. */
 export const NOWHERE = ['/no/such/program'] as const
 
+/** Nobody has moved for half an hour. */
+const later = (fleet: FleetContext): FleetContext => ({
+  ...fleet,
+  isolation: { ...fleet.isolation, clock: () => Date.now() + 31 * 60_000 },
+})
+
 export const crashPools = [{}, { name: 'lost', agent: 'lost', command: undefined }]
 
 export const fleetOperations = {
@@ -133,6 +140,13 @@ export const fleetOperations = {
     // Whatever happened before, both sides agree now.
     const again = await sync()
     if (again.pulled.length + again.pushed.length > 0) throw new Error(`not in step: ${JSON.stringify(again)}`)
+  },
+  patrol: async (fleet) => {
+    const { problems } = await patrol(fleet)
+    if (problems.length > 0) throw new Error(JSON.stringify(problems))
+  },
+  'patrol-later': async (fleet) => {
+    for (let rounds = 0; rounds < 2; rounds += 1) await patrol(later(fleet))
   },
   close: async (fleet) => void (await closeItem(fleet, 1, by)),
   'crew-add': async (fleet) => {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { ItemState } from '../../src/domain/fleet/item.ts'
 import { anIssue, installBd } from '../helpers/bd/bd.ts'
 import type { FleetWorld } from '../helpers/fleet.ts'
+import { crash } from '../helpers/patrol.ts'
 import { bdDirectory, CREW, fleetOperations, type FleetOperationName } from './fleet-operations.ts'
 
 export type FleetScenario = {
@@ -19,6 +20,8 @@ export type FleetScenario = {
   readonly forge?: true
   /** Its program ends at once, perhaps before a failpoint is reached that was passed last time. */
   readonly isQuick?: true
+  /** What died is found by a whole round, as a server's: recovery alone only completes what was interrupted. */
+  readonly byPatrol?: true
 }
 
 const added = async (world: FleetWorld): Promise<void> => void (await world.addItem('Fix login'))
@@ -35,7 +38,7 @@ const atWork = async (world: FleetWorld): Promise<void> => {
 
 const committed = async (world: FleetWorld): Promise<void> => {
   await atWork(world)
-  const [agent] = await world.context.store.fleetAgents.live()
+  const agent = (await world.context.store.fleetAgents.live()).find(({ itemId }) => itemId !== undefined)
   const environment = agent?.environmentId && (await world.context.store.environments.get(agent.environmentId))
   if (!environment) throw new Error('nobody is at work')
   writeFileSync(join(environment.path, 'login.txt'), 'fixed\n')
@@ -59,6 +62,22 @@ const fromBeads = async (world: FleetWorld): Promise<void> => {
   installBd(world.repo.path, bdDirectory(world.fleet), [anIssue('bd-1')], world.box.path('shared.beads'))
   await fleetOperations['sync-beads'](world.fleet)
   await fleetOperations.sling(world.fleet)
+}
+
+/** Its agent has died. `restarts`: so often before. */
+const died =
+  (restarts: number) =>
+  async (world: FleetWorld): Promise<void> => {
+    await committed(world)
+    const [agent] = (await world.context.store.fleetAgents.live()).filter(({ kind }) => kind === 'worker')
+    if (agent === undefined) throw new Error('nobody is at work')
+    await world.context.store.fleetAgents.update(agent.id, { restarts })
+    await crash(world, agent)
+  }
+
+const supervised = async (world: FleetWorld): Promise<void> => {
+  await fleetOperations['crew-add'](world.fleet)
+  await died(3)(world)
 }
 
 /** Its agent has finished it, and it is queued. */
@@ -89,6 +108,15 @@ export const fleetScenarios: readonly FleetScenario[] = [
   { name: 'down --clean, with commits', operation: 'down-clean', arrange: committed, endsAs: 'hooked' },
   { name: 'up', operation: 'up', arrange: stopped, endsAs: 'hooked' },
   { name: 'letting an idle worker go', operation: 'retire', arrange: idle, endsAs: 'open' },
+  { name: 'a patrol that finds a dead agent', operation: 'patrol', arrange: died(0), endsAs: 'hooked', byPatrol: true },
+  {
+    name: 'a patrol that asks the supervisor',
+    operation: 'patrol',
+    arrange: supervised,
+    endsAs: 'hooked',
+    byPatrol: true,
+  },
+  { name: 'a patrol that finds nobody moving', operation: 'patrol-later', arrange: atWork, endsAs: 'hooked' },
   { name: 'closing an item', operation: 'close', arrange: stopped, endsAs: 'closed' },
   { name: 'a sync with beads', operation: 'sync-beads', arrange: fromBeads, endsAs: 'hooked' },
   { name: 'adding a crew member', operation: 'crew-add', arrange: added, endsAs: 'open' },

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { builtInSteps } from '../../src/domain/fleet/formula.ts'
 import type { SessionKind } from '../../src/domain/fleet/agent.ts'
 import { type ProviderName, providerNames } from '../../src/domain/provider-name.ts'
+import { patrol } from '../../src/fleet/patrol/patrol.ts'
 import { recoverFleet } from '../../src/fleet/recover.ts'
 import { createGithubForge } from '../../src/platforms/github/forge/forge.ts'
 import { createLogger } from '../../src/process/log.ts'
@@ -19,7 +20,7 @@ import { said } from '../helpers/words.ts'
 import { type GithubDouble, startDouble } from '../platforms/github-double.ts'
 import { checkFleet } from './fleet-check.ts'
 import type { FleetChildOrder } from './fleet-child.ts'
-import { crashPools, fleetOperations, lost, scripted, scriptedTurns } from './fleet-operations.ts'
+import { crashPools, CREW, fleetOperations, lost, scripted, scriptedTurns } from './fleet-operations.ts'
 import { type FleetScenario, fleetScenarios } from './fleet-scenarios.ts'
 import { type Inventory, takeInventory } from './inventory.ts'
 import { temporaryOf } from './kill.ts'
@@ -61,7 +62,7 @@ const arranged = async (scenario: FleetScenario, { kind, isolationProvider }: Ca
         forge: createGithubForge({ token: 'ghp_x', apiUrl: double.url }, tools, { timeoutMs: 10_000 }),
       }),
     },
-    settings: { isolationProvider },
+    settings: { isolationProvider, supervisor: CREW },
     ...((scenario.config ?? scenario.formula) !== undefined && {
       prepare: (repo) => {
         if (scenario.config !== undefined) repo.commit('.coppice/config.yaml', scenario.config)
@@ -129,10 +130,10 @@ const killedAt = async (scenario: FleetScenario, { kind, isolationProvider }: Ca
 }
 
 /** The next start: what every command of the fleet and every server does first. */
-const recover = async ({ world }: Scene): Promise<string[]> => {
+const recover = async ({ world }: Scene, { byPatrol }: FleetScenario): Promise<string[]> => {
   const { left: undecided } = await reconcile(world.context, world.codebase)
-  const fleet = await recoverFleet(world.fleet)
-  return [...said(undecided), ...fleet.left.map(({ agent, why }) => `${agent}: ${why}`)]
+  const left = byPatrol === true ? (await patrol(world.fleet)).problems : (await recoverFleet(world.fleet)).left
+  return [...said(undecided), ...left.map(({ agent, why }) => `${agent}: ${why}`)]
 }
 
 /** Everything holds once the operation is done; then all sessions end, and nothing is lost or left behind. */
@@ -173,16 +174,17 @@ const kill = async (scenario: FleetScenario, one: Case, at: string): Promise<voi
       counts.kills += 1
       exercised.add(at)
     }
-    expect(await recover(scene), `recovery after ${at}`).toEqual([])
+    expect(await recover(scene, scenario), `recovery after ${at}`).toEqual([])
     const problems = [...(await checkFleet(scene.world)), ...(await checkUndone(scenario, scene))]
     if (problems.length > 0) throw new Error(`after recovery:\n  ${problems.join('\n  ')}`)
     const rows = async () =>
       JSON.stringify([
-        await scene.world.context.store.fleetAgents.live(),
+        // Whatever it prints meanwhile.
+        (await scene.world.context.store.fleetAgents.live()).map((agent) => ({ ...agent, lastSignAt: 0 })),
         await scene.world.context.store.items.list({}),
       ])
     const once = await rows()
-    expect(await recover(scene)).toEqual([])
+    expect(await recover(scene, scenario)).toEqual([])
     expect(await rows(), 'a second recovery').toBe(once)
     await fleetOperations[scenario.operation](scene.world.fleet)
     await hold(scenario, scene, `after a kill at ${at}, recovery and doing it again`)

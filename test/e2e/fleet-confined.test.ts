@@ -36,14 +36,14 @@ const atWork = async (world: ServerWorld) => {
     join(world.home, 'config.yaml'),
     `worktrees: { spares: 0 }
 agent: { default: codex, codex: { command: "${command}", sandbox: workspace-write } }
-fleet: { session: tmux, pools: { workers: { done: push, names: [alder] } } }
+fleet: { session: tmux, supervisor: lead, pools: { workers: { done: push, names: [alder] } } }
 `,
   )
   const repo = await world.project()
   await world.json(repo.path, 'item', 'add', 'Fix login')
   const { environment } = await world.json<{ environment: { path: string; branch: string } }>(repo.path, 'sling', '1')
-  const order = async (line: string): Promise<void> => {
-    expect(await world.cli(repo.path, 'nudge', 'alder', line)).toMatchObject({ code: 0 })
+  const order = async (line: string, agent = 'alder'): Promise<void> => {
+    expect(await world.cli(repo.path, 'nudge', agent, line)).toMatchObject({ code: 0 })
   }
   const printed = (file: string): Promise<string> =>
     until(`it has written ${file}`, async () => {
@@ -80,6 +80,22 @@ testInTmux.each([true, false])('prime and done work from inside, with a server: 
   expect(readFileSync(join(environment.path, '..', 'out'), 'utf8')).toContain('Done (push)')
   expect(existsSync(join(world.home, 'fleet', 'agents', 'alder'))).toBe(false)
   await server?.stop()
+})
+
+testInTmux('the supervisor can park and nudge from inside, and nobody else can', async () => {
+  await using world = makeServerWorld()
+  const { repo, environment, order, printed } = await atWork(world)
+  const park = (name: string) =>
+    `coppice item park 1 "Which API?" >out 2>&1; echo $? >${environment.path}/${name}.tmp; mv ${environment.path}/${name}.tmp ${environment.path}/${name}`
+  await order(park('refused'))
+  expect(await printed('refused')).toBe('3\n')
+  expect(await printed('out')).toContain("only the fleet's supervisor can do this")
+  await world.json(repo.path, 'crew', 'add', 'lead')
+  await order(park('allowed'), 'lead')
+  expect(await printed('allowed')).toBe('0\n')
+  expect(await world.json(repo.path, 'item', 'show', '1')).toMatchObject({ state: 'parked' })
+  await order('coppice nudge alder "touch nudged"', 'lead')
+  expect(await printed('nudged')).toBe('')
 })
 
 testInTmux('what a program would take for a command of its own is a message', async () => {

@@ -1,9 +1,16 @@
-import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { addCrew } from '../../src/fleet/crew.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
 import { parkByHand } from '../../src/fleet/items/close.ts'
+import { takeLook } from '../../src/fleet/patrol/look.ts'
+import { crashed } from '../../src/fleet/patrol/rows/crashed.ts'
+import { noRestartsLeft } from '../../src/fleet/patrol/rows/no-restarts-left.ts'
+import { rows } from '../../src/fleet/patrol/rows/registry.ts'
+import { respawn } from '../../src/fleet/patrol/rows/respawn.ts'
+import { straySession } from '../../src/fleet/patrol/rows/stray-session.ts'
+import { zombie } from '../../src/fleet/patrol/rows/zombie.ts'
 import { runRound } from '../../src/fleet/round.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
 import { fleetStatus } from '../../src/fleet/status.ts'
@@ -165,6 +172,35 @@ describe('a crashed agent', () => {
   })
 })
 
+describe('the mistakes of others', () => {
+  test('a cleanup that hits the next owner of a recycled name: what was seen of an earlier session ends no later one', async () => {
+    await using world = await patrolled()
+    const work = await atWork(world)
+    await crash(world, work.agent)
+    const look = await takeLook(world.fleet)
+    const seen = look.agents.get(work.agent.id)
+    if (seen === undefined) throw new Error('it was not seen')
+    await fleetUp(world.fleet, { by })
+    const again = await agentNow(world, work)
+    const context = { ...world.fleet, supervisor: undefined, finish: async () => undefined }
+    for (const row of [crashed, zombie, straySession, noRestartsLeft]) {
+      expect(await row.act(context, seen, look.round)).toBeUndefined()
+    }
+    await expect(
+      respawn.act(context, { ...seen, agent: { ...seen.agent, state: 'crashed' } }, look.round),
+    ).rejects.toThrow('somebody else is starting alder')
+    expect(await agentNow(world, work)).toEqual(again)
+    expect(liveness(rootOf(again))).toBe('alive')
+    expect(await world.item(work.item)).toMatchObject({ state: 'hooked' })
+  })
+
+  test('a detector that nothing called: every row is in the table, under the name of its file', () => {
+    const files = readdirSync(resolve(import.meta.dirname, '../../src/fleet/patrol/rows'))
+    const names = files.filter((file) => file !== 'registry.ts').map((file) => file.replace('.ts', ''))
+    expect(rows.map(({ name }) => name).toSorted()).toEqual(names.toSorted())
+  })
+})
+
 describe('several at once', () => {
   test('that die on their own pause the fleet, with one alert; `fleet up` resumes', async () => {
     await using world = await patrolled({ pools: [{ pull: true }] })
@@ -290,7 +326,7 @@ describe('a worktree', () => {
   })
 })
 
-test('a session of an agent that is gone is ended; one of an agent that the database has forgotten is not', async () => {
+test('an orphan killer that killed the user’s own sessions: only one of an agent that is gone is ended, none that nobody knows', async () => {
   await using world = await patrolled()
   const work = await atWork(world)
   const { store } = world.context

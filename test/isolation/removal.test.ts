@@ -39,6 +39,19 @@ const start = async (options: WorldOptions = {}) => {
   return { world, environment, tree: inside(world, environment) }
 }
 
+test('removal that reports success while the directory is still there: it looks again, and says so', async () => {
+  let path = ''
+  const failpoint = async (name: string): Promise<void> => {
+    if (name === 'remove.recorded') mkdirSync(join(path, 'again'), { recursive: true })
+  }
+  await using world = await makeWorld({ context: { failpoint } })
+  const environment = await issue(world, 42)
+  path = environment.path
+  const notices = expect.arrayContaining([{ kind: 'path-exists-again', path }])
+  expect(await remove(world, environment)).toMatchObject({ outcome: 'removed', notices })
+  expect(existsSync(join(path, 'again'))).toBe(true)
+})
+
 const sweepOf = (world: World, options?: SweepOptions) =>
   runScheduledCleanup(world.context, world.provider, world.codebase, options)
 

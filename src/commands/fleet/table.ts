@@ -90,7 +90,8 @@ export const fleetCommands: readonly CommandRow[] = [
   {
     name: 'item reopen',
     usage: '<item>',
-    summary: 'put a parked item back into the queue',
+    summary: 'put an item back into the queue',
+    details: 'For a parked item without an agent, or one whose agent is dead and has changed nothing.',
     options: {},
     words: [1, 1],
     examples: ['coppice item reopen 7'],

@@ -16,6 +16,7 @@ import { withdrawLandings } from '../landing/pick.ts'
 import { itemNumbered } from './add.ts'
 import { parkItem, unhookItem } from './change.ts'
 import { noteInWorktree } from './note-in-worktree.ts'
+import { releaseDead } from './release-dead.ts'
 
 export type Closed = {
   readonly item: Item
@@ -150,10 +151,14 @@ const addAnother = remedy`add a new one: ${coppice('item add <title>')}`
 
 const inWords = (state: Item['state']): string => state.replace('_', ' ')
 
-/** Puts a parked item without an agent back into the queue. */
-export const reopenItem = (context: FleetContext, itemId: number, by: string): Promise<Item> =>
-  context.isolation.store.transaction(async (inside) => {
-    const { clock } = context.isolation
+/** Puts a parked item without an agent back into the queue, or one whose agent is dead and has changed nothing. */
+export const reopenItem = async (context: FleetContext, itemId: number, by: string): Promise<Item> => {
+  const { store, clock } = context.isolation
+  const before = await itemNumbered(store, itemId)
+  const isReleased = isSettled(before.state) ? undefined : await releaseDead(context, itemId)
+  const released = await itemNumbered(store, itemId)
+  if (isReleased !== undefined && released.state === 'open') return released
+  return store.transaction(async (inside) => {
     const item = await itemNumbered(inside, itemId)
     const [agent] = await inside.fleetAgents.ofItems([itemId])
     if (item.state === 'parked' && agent !== undefined) {
@@ -178,3 +183,4 @@ export const reopenItem = (context: FleetContext, itemId: number, by: string): P
     await context.notify(inside, { kind: 'reopened', item: reopened })
     return reopened
   })
+}

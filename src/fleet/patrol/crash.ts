@@ -1,4 +1,4 @@
-import { canAgentBecome, type FleetAgent, isBeingStopped, mayHaveSession } from '../../domain/fleet/agent.ts'
+import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import { isFromEarlierBoot } from '../../process/identity.ts'
 import type { FleetContext } from '../context.ts'
 import { endSession } from '../end-session.ts'
@@ -31,9 +31,11 @@ export const recordCrash = async (
   const now = clock()
   const isOurs = await store.transaction(async (inside) => {
     const current = await inside.fleetAgents.get(agent.id)
-    if (current === undefined || current.spawn !== agent.spawn || !mayCrash(current)) return false
+    // Since it was seen, somebody may have stopped or restarted it, or it may have finished.
+    if (current === undefined || current.spawn !== agent.spawn || current.state !== agent.state) return false
+    if ((await inside.formulaRuns.runningOf(agent.id)) !== undefined) return false
     const patch = { session: undefined, drainingSince: undefined, restarts: restartsOf(agent, now) }
-    if (!(await inside.fleetAgents.move(agent.id, current.state, to, patch))) return false
+    if (!(await inside.fleetAgents.move(agent.id, agent.state, to, patch))) return false
     const death: Death = { name: agent.name, cause: causeOf(seen) }
     await inside.patrolNotes.see(host, { subject: agent.id, what: DEATH, life: WHOLE_LIFE, at: now, data: death })
     const { name, itemId, restarts } = agent
@@ -43,9 +45,6 @@ export const recordCrash = async (
   await failpoint('crash.recorded')
   return isOurs ? { ...about(agent, row), did: to } : undefined
 }
-
-const mayCrash = (agent: FleetAgent): boolean =>
-  mayHaveSession(agent.state) && !isBeingStopped(agent) && canAgentBecome(agent.state, 'crashed')
 
 const restartsOf = ({ itemId, session, restarts }: FleetAgent, now: number): number =>
   itemId === undefined && session !== undefined && now - session.startedAt > SETTLED_MS ? 0 : restarts

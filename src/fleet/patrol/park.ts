@@ -28,6 +28,5 @@ export const giveUp = async (
     if (item?.state !== 'hooked' || current?.itemId !== item.id || current.spawn !== agent.spawn) return false
     return parkItem(context, inside, item, { reason, by: BY })
   })
-  await context.isolation.failpoint('patrol.parked')
   return isParked ? { ...about(agent, row), did: 'parked', reason } : undefined
 }

@@ -7,6 +7,7 @@ import { takeOverFormula } from '../formulas/run-formula.ts'
 import { DEATH } from './death.ts'
 import { type Look, takeLook, WHOLE_LIFE } from './look.ts'
 import type { AgentRow, Finding, PatrolOptions, Row, RowContext } from './row.ts'
+import { stuck } from './rows/stuck.ts'
 import type { Seen } from './seen.ts'
 import { supervisorNote, supervisorOf } from './supervisor.ts'
 
@@ -32,7 +33,8 @@ export const runRows = async (
   rows: readonly Row[],
   { finish }: PatrolOptions = {},
 ): Promise<PatrolReport> => {
-  const look = await takeLook(context)
+  // Rows that only complete what was interrupted need no signs of life.
+  const look = await takeLook(context, { record: rows.includes(stuck) })
   const inside: RowContext = {
     ...context,
     supervisor: supervisorOf(context, [...look.agents.values()]),

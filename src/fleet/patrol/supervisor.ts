@@ -1,6 +1,7 @@
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { ParkReason } from '../../domain/fleet/item.ts'
 import { toAppError } from '../../domain/errors.ts'
+import { shellWord } from '../../domain/text/shell-word.ts'
 import { counted } from '../../domain/text/words.ts'
 import type { FleetContext } from '../context.ts'
 import { nudgeAgent } from '../peek-and-nudge.ts'
@@ -65,20 +66,19 @@ export const whoseTurn = async (
 
 /** With only what the supervisor may do about it. Items are named by number: their titles come from anybody. */
 export const supervisorText = (
-  { name, itemId }: Pick<FleetAgent, 'name' | 'itemId'>,
+  { name, itemId = 0 }: Pick<FleetAgent, 'name' | 'itemId'>,
   problem: Problem,
   { now, minutes }: { readonly now: number; readonly minutes: number },
 ): string => {
-  const item = itemId ?? 0
   const runs = problem.kind === 'stuck'
   return [
-    `Patrol: ${whatHappened(name, item, problem, now)}`,
+    `Patrol: ${whatHappened(name, itemId, problem, now)}`,
     `You are the supervisor: please deal with it. If it is still so in ${counted(minutes, 'minute')}, a person is told.`,
     'You may run these commands:',
-    ...(runs ? [`coppice nudge ${name} "<text>": send it a message.`] : []),
-    `coppice item park ${item} "<question>": leave it to a person, with your question.`,
-    `coppice item reopen ${item}: give the item to another agent, if ${name} is dead and has changed nothing.`,
-    `coppice land ${item}: land its branch, if the work is finished.`,
+    ...(runs ? [`coppice nudge ${shellWord(name)} "<text>": send it a message.`] : []),
+    `coppice item park ${itemId} "<question>": leave it to a person, with your question.`,
+    `coppice item reopen ${itemId}: give the item to another agent, if its agent is dead and has changed nothing.`,
+    `coppice land ${itemId}: land its branch, if the work is finished.`,
   ].join(' ')
 }
 

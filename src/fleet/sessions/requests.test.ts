@@ -85,6 +85,8 @@ describe('an agent may write any request', () => {
 
   test.each([
     ['another command', '{"command":"serve"}'],
+    ['another one with words', '{"command":"fleet down","words":[]}'],
+    ['a command about others without words', '{"command":"nudge"}'],
     ['more than it may say', '{"command":"done","agent":"beech"}'],
     ['no words', '{"command":"done","mode":7}'],
     ['no JSON', 'done'],

@@ -15,13 +15,14 @@ import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { replaceFileSync, writeNewFileSync } from '../../process/files/replace-file.ts'
 import { answersDirectory, requestsDirectory } from './paths.ts'
 
-/** Tells the session's commands where to leave requests. If it isn't set, they do the work themselves. */
-export const REQUESTS = 'COPPICE_REQUESTS'
+/** What the fleet's supervisor may do about other agents. */
+export const supervisorCommands = ['nudge', 'item park', 'item reopen', 'land'] as const
 
 /** The agent writes the request, so nothing else is accepted. */
 const schema = z.discriminatedUnion('command', [
   z.strictObject({ command: z.literal('prime') }),
   z.strictObject({ command: z.literal('done'), mode: z.string().max(200).optional(), close: z.boolean().optional() }),
+  z.strictObject({ command: z.enum(supervisorCommands), words: z.array(z.string().max(5_000)).max(1_000) }),
 ])
 
 export type SessionRequest = z.infer<typeof schema>

@@ -9,8 +9,7 @@ import { makeDirectorySync } from '../../process/files/make-directory.ts'
 import { replaceFileSync } from '../../process/files/replace-file.ts'
 import type { FleetContext } from '../context.ts'
 import type { SessionProgram } from '../program.ts'
-import { agentDirectory, fleetHome, requestsDirectory } from './paths.ts'
-import { REQUESTS } from './requests.ts'
+import { agentDirectory, fleetHome, REQUESTS, requestsDirectory } from './paths.ts'
 
 /** Variables that tie a command to an agent. Processes that must outlive a session are started without them. */
 export const sessionOnly: ReadonlySet<string> = new Set([

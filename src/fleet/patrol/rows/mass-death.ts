@@ -13,7 +13,7 @@ const name = 'mass-death'
 export const massDeath: FleetRow = {
   name,
   actOnFleet: async (context, look) => {
-    const { store, host, clock, settings, failpoint } = context.isolation
+    const { store, host, clock, settings } = context.isolation
     const { control } = look.round
     const since = Math.max(control.since, clock() - settings.massDeathSeconds * 1000)
     const deaths = (await store.patrolNotes.ofHost(host)).filter(
@@ -28,7 +28,6 @@ export const massDeath: FleetRow = {
       await context.notify(inside, { kind: 'mass-death', agents })
       return true
     })
-    await failpoint('mass-death.paused')
     await look.refreshControl()
     return isOurs ? [{ row: name, did: 'paused', agents }] : []
   },

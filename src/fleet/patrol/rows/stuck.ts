@@ -1,7 +1,7 @@
 import { toAppError } from '../../../domain/errors.ts'
 import { newestChange } from '../../../process/files/newest-change.ts'
 import { nudgeAgent } from '../../peek-and-nudge.ts'
-import { agentOutside } from '../outside.ts'
+import { agentOutside, OUTSIDE } from '../outside.ts'
 import { about, type AgentRow, type Finding, type RowContext } from '../row.ts'
 import { isHooked, type Round, type Seen, shouldRun } from '../seen.ts'
 import { CPU, STUCK } from '../signs.ts'
@@ -60,7 +60,7 @@ const nudge = async (context: RowContext, { agent, item, lastSignAt }: Seen): Pr
   await store.patrolNotes.see(host, { ...note, at, data: { nudgedAt: at } })
   if (!(await store.patrolNotes.report(host, note, at))) return undefined
   // What it computes to show the message is no sign of life, so nothing is compared with what was before.
-  await store.patrolNotes.see(host, { ...note, what: CPU, at, data: {} })
+  for (const what of [CPU, OUTSIDE]) await store.patrolNotes.see(host, { ...note, what, at, data: {} })
   await failpoint('stuck.noted')
   try {
     await nudgeAgent(context, agent.name, nudgeText(item?.id ?? 0))
@@ -70,8 +70,8 @@ const nudge = async (context: RowContext, { agent, item, lastSignAt }: Seen): Pr
   return { ...about(agent, name), did: 'nudged', since: lastSignAt }
 }
 
-const nudgeText = (item: number): string =>
-  `You haven't done anything for a while. If you are still working on item ${item}, continue. If it is finished and committed, run \`coppice done\`. If you need a person, run \`coppice item park ${item} "<question>"\`.`
+const nudgeText = (itemId: number): string =>
+  `You haven't done anything for a while. If you are still working on item ${itemId}, continue. If it is finished and committed, run \`coppice done\`. If you need a person, run \`coppice item park ${itemId} "<question>"\`.`
 
 const tell = async (context: RowContext, seen: Seen, round: Round): Promise<Finding | undefined> => {
   const { agent, lastSignAt: since } = seen
@@ -84,6 +84,5 @@ const tell = async (context: RowContext, seen: Seen, round: Round): Promise<Find
     await context.notify(inside, { kind: 'stuck', agent: agent.name, itemId: agent.itemId, since })
     return true
   })
-  await context.isolation.failpoint('stuck.told')
   return isOurs ? { ...about(agent, name), did: 'stuck', since } : undefined
 }

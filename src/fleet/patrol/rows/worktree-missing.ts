@@ -12,7 +12,8 @@ const name = 'worktree-missing'
 export const worktreeMissing: AgentRow = {
   name,
   isConfirmed: true,
-  applies: (seen) =>
+  applies: (seen, { control }) =>
+    control.state !== 'down' &&
     isHooked(seen) &&
     seen.formula === 'none' &&
     seen.worktree === 'unknown' &&
