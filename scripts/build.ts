@@ -5,6 +5,7 @@ import { build } from 'esbuild'
 import { groupImports } from './group-imports.ts'
 import { plainBuiltins } from './plain-builtins.ts'
 import { makeScriptChunk } from './script-chunk.ts'
+import { withoutUnused } from './without-unused.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const outdir = resolve(root, process.argv[2] ?? 'dist')
@@ -37,7 +38,11 @@ const result = await build({
   target: 'node24',
   // Keeps `import()`s out of the first file, so that `worktree list` never reads pg or yaml.
   splitting: true,
-  plugins: [plainBuiltins, groupImports({ root, groupOf, importers: await importers(), entry: 'src/main.ts' })],
+  plugins: [
+    plainBuiltins,
+    withoutUnused(root),
+    groupImports({ root, groupOf, importers: await importers(), entry: 'src/main.ts' }),
+  ],
   chunkNames: 'chunks/[name]-[hash]',
   minifySyntax: true,
   minifyWhitespace: true,
