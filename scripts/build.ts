@@ -30,12 +30,14 @@ await rm(outdir, { recursive: true, force: true })
 
 const result = await build({
   absWorkingDir: root,
-  entryPoints: { main: 'src/main.ts', 'cached-script': 'src/main/cached-script.ts' },
+  entryPoints: { main: 'src/main.ts' },
   outdir,
   bundle: true,
   format: 'esm',
   platform: 'node',
   target: 'node24',
+  // Node 24 has it, and what the bundler replaces it with would be a file of its own.
+  supported: { using: true },
   // Keeps `import()`s out of the first file, so that `worktree list` never reads pg or yaml.
   splitting: true,
   plugins: [
@@ -59,10 +61,10 @@ const result = await build({
   logLevel: 'warning',
 })
 
-// By itself, and small: what it starts copies its memory.
+// By themselves, so that they share no chunk with the program. The launcher must be small: what it starts copies its memory.
 await build({
   absWorkingDir: root,
-  entryPoints: { launcher: 'src/process/launcher/child.ts' },
+  entryPoints: { launcher: 'src/process/launcher/child.ts', 'cached-script': 'src/main/cached-script.ts' },
   outdir,
   bundle: true,
   format: 'esm',

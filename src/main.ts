@@ -1,7 +1,6 @@
 import { existsSync, lstatSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { Workplace } from './commands/command.ts'
 import { hostId, prepareHome } from './cli/host-id.ts'
 import { appendToLog } from './cli/log-file.ts'
@@ -54,8 +53,9 @@ const progress = createProgress({
 })
 
 /** The published program has it beside itself. */
-const launcherScript = fileURLToPath(
-  new URL(import.meta.url.endsWith('.ts') ? 'process/launcher/child.ts' : 'launcher.js', import.meta.url),
+const launcherScript = join(
+  import.meta.dirname,
+  import.meta.filename.endsWith('.ts') ? 'process/launcher/child.ts' : 'launcher.js',
 )
 
 const platforms: LoadPlatforms = async () => (await import('./platforms/capabilities.ts')).knownPlatforms
@@ -192,7 +192,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     ...workplace,
     fleet: () =>
       (fleet ??= import('./main/fleet.ts').then(({ createFleet }) =>
-        createFleet(workplace, { program: fileURLToPath(import.meta.url) }),
+        createFleet(workplace, { program: import.meta.filename }),
       )),
   }
 }
@@ -219,7 +219,7 @@ function randomUUID(): string {
 
 /** Runs an internal command in a process that outlives us. If that fails, the next start of Coppice does the work. */
 function inBackground(log: Logger, home: string, words: readonly string[]): void {
-  const args = [fileURLToPath(import.meta.url), '--home', home, 'internal', ...words]
+  const args = [import.meta.filename, '--home', home, 'internal', ...words]
   void import('./process/spawn.ts')
     .then(({ spawnDetached }) => spawnDetached({ command: process.execPath, args, cwd: '/', env }))
     .catch((error: unknown) => log.warn("couldn't start background work", { words, error }))
