@@ -12,7 +12,6 @@ import { homeDirectory, resolveSettings, worktreeBase } from './domain/config/co
 import type { LoadPlatforms } from './domain/platform-capabilities.ts'
 import { AppError } from './domain/errors.ts'
 import type { PlatformSettings } from './platforms/remote.ts'
-import { createOnEnvironmentLost } from './conversations/environment-lost.ts'
 import { toRepoPath } from './domain/names.ts'
 import type { FleetContext } from './fleet/context.ts'
 import { createGit, type Git } from './git/door.ts'
@@ -142,9 +141,10 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
   const forge = createForge(github, { log, clock, secrets })
   const launcher = createLauncher({ script: launcherScript })
   const git = createGit({ env, home, now: clock, login: forge.login, redact: secrets.redact, launcher })
-  const prefetched = prefetchConfig(git, near)
-  // Opening the store keeps us busy, so git starts first.
-  await nextTurn()
+  let prefetching = near !== undefined
+  const prefetched = prefetchConfig(git, near).finally(() => (prefetching = false))
+  // Opening the store keeps us busy, so git starts first. Checking its files yields when it takes long.
+  while (prefetching && git.spawned() === 0) await nextTurn()
   const sqliteFile = join(home, 'coppice.db')
   const databaseUrl = withPassword(settings.databaseUrl, env['PGPASSWORD'])
   const context: IsolationContext = {
@@ -168,11 +168,11 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     ownEnvironment: env,
     progress: (message) => progress.say(secrets.redact(message)),
     approve: await approveOnTerminal(),
-    onEnvironmentLost: createOnEnvironmentLost({
-      isolation: { ids: randomUUID, clock },
-      redact: secrets.redact,
-      platforms,
-    }),
+    onEnvironmentLost: async (store, lost) => {
+      const { createOnEnvironmentLost } = await import('./conversations/environment-lost.ts')
+      const speaker = { isolation: { ids: randomUUID, clock }, redact: secrets.redact, platforms }
+      await createOnEnvironmentLost(speaker)(store, lost)
+    },
     deleteInBackground: (paths) => inBackground(log, home, ['delete', '--', ...paths]),
     repoConfigs: new Map(),
     failpoint: async () => {},
