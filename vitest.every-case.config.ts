@@ -8,7 +8,7 @@ export default defineConfig({
     env: { ...ordinary.test?.env, COPPICE_TEST: 'every-case' },
     include: [
       'test/crash/{failpoints,fleet,messages,messages-faults,outliving,salvage-creation}.test.ts',
-      'test/e2e/import-archon.test.ts',
+      'test/e2e/{fleet-story,import-archon}.test.ts',
       'test/e2e/conversations/{budget,chat,order,shutdown,story}.test.ts',
       'test/isolation/{follow,inside,trust}.test.ts',
       'test/security/{frozen,input,long-text}.test.ts',

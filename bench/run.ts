@@ -7,6 +7,7 @@ import { cliStart } from './cli-start.ts'
 import { createWithSpare } from './create-with-spare.ts'
 import { createWithoutSpare } from './create-without-spare.ts'
 import { idleServer } from './idle-server.ts'
+import { landings } from './landing.ts'
 import { list } from './list.ts'
 import { load, describeMachine } from './machine.ts'
 import { parallelCreations } from './parallel-creations.ts'
@@ -34,6 +35,7 @@ const all = [
   idleServer,
   serverStart,
   slings,
+  landings,
 ]
 
 const wanted = process.argv.slice(2)

@@ -60,6 +60,7 @@ const launcherScript = join(
 const platforms: LoadPlatforms = async () => (await import('./platforms/capabilities.ts')).knownPlatforms
 
 let outputFailed = false
+const outputClosed = new AbortController()
 let interruptedBy: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | undefined
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   // Once: a second Ctrl-C doesn't wait for cleanup; the next start does it.
@@ -72,7 +73,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 for (const stream of [process.stdout, process.stderr]) {
   // `coppice … | head`: the reader has seen enough, which isn't an error.
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') return
+    if (error.code === 'EPIPE') return stream === process.stdout ? outputClosed.abort() : undefined
     process.exitCode = 1
     if (outputFailed || stream === process.stderr) return
     outputFailed = true
@@ -109,6 +110,12 @@ const exitCode = await runCli({
   },
   ownEngine: async (workplace, conversationId) =>
     (await import('./main/own-engine.ts')).createOwnEngine(workplace, conversationId),
+  deliver: async (workplace, options) => {
+    const { hookContext } = await import('./main/hooks.ts')
+    const hooks = await hookContext(workplace)
+    if (hooks !== undefined) await (await import('./fleet/events/hooks.ts')).deliverOnce(hooks, options)
+  },
+  outputClosed: outputClosed.signal,
 })
 // Output that couldn't be written is a failure, whatever was done; that error may also come later.
 if (process.exitCode === undefined) {
@@ -136,6 +143,8 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
   apiToken = homeToken(home)
   if (homeText !== undefined) secrets.add(...(await configSecrets(homeText)))
   const settings = await resolveSettings({ homeFile, ...(homeText !== undefined && { homeText }), env })
+  // A webhook's path is often its password.
+  secrets.add(...settings.hooks.flatMap(({ action }) => (action.kind === 'webhook' ? [action.url] : [])))
   const log = await loggerFor(home, verbose)
   const github = async () => (mentionsGithub(homeText) ? (await platformSettingsOf(home)).github : {})
   const forge = createForge(github, { log, clock, secrets })

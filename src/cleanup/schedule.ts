@@ -154,12 +154,17 @@ const forgetOld = async ({
   clock,
   log,
   home,
-}: Pick<IsolationContext, 'store' | 'clock' | 'log' | 'home'>): Promise<{ messages: number; replies: number }> => {
+  settings,
+}: Pick<IsolationContext, 'store' | 'clock' | 'log' | 'home' | 'settings'>): Promise<{
+  messages: number
+  replies: number
+}> => {
   const before = clock() - DELIVERY_RETENTION_MS
   try {
     // Replies first: they reference their message.
     await store.platformMemory.deleteBefore(clock() - MEMORY_RETENTION_MS)
     await store.fleetAgents.deleteGone(clock() - AGENT_RETENTION_MS)
+    await store.events.deleteBefore(clock() - settings.eventDays * DAY_MS)
     const replies = await store.outbox.deleteSent(before)
     const messages = await store.inbox.deleteDone(before)
     await forgetAttachments(home, async (id) => (await store.inbox.get(id)) !== undefined)

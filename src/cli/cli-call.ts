@@ -1,4 +1,5 @@
 import type { Call } from '../commands/command.ts'
+import type { View } from '../commands/views/view.ts'
 import type { OwnEngine } from './chat/without-server.ts'
 
 /** A call that only the command line supports: it may become the server, and it writes while working. */
@@ -7,6 +8,14 @@ export type CliCall = Call & {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Writes at once, for people; undefined if the output is for a program. */
   readonly live: ((text: string) => void) | undefined
+  /** For output that comes bit by bit, in both forms. */
+  readonly output: {
+    readonly isJson: boolean
+    readonly view: View
+    readonly write: (text: string) => void
+    /** Whoever reads it has closed it. */
+    readonly closed: AbortSignal
+  }
   /** Shows a secret on the terminal; undefined if output may end up in a log, pipe or file. */
   readonly showSecret: ((text: string) => void) | undefined
   readonly serve: (options: ServeOptions) => Promise<Serving>

@@ -37,6 +37,28 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
     load: async () => (await import('./commands/fleet-up-down.ts')).fleetDown,
   },
   {
+    name: 'fleet watch',
+    usage: '',
+    summary: 'watch the fleet live, with keys to act on agents',
+    details:
+      'A full-screen view of every agent and of the items that wait for a person or a merge; what needs you comes first. Keys: a attach, p peek, n nudge, s stop, r resume, l land, u undo, ? help, q quit. It needs a terminal: in scripts, use `coppice fleet status --json`.',
+    options: {},
+    words: [0, 0],
+    examples: ['coppice fleet watch', 'coppice fleet watch --codebase app'],
+    load: async () => (await import('./commands/fleet-watch.ts')).fleetWatch,
+  },
+  {
+    name: 'fleet patrol',
+    usage: '',
+    summary: 'check on all agents once, and repair what is broken',
+    details:
+      'Restarts crashed agents in their worktrees, completes what they were finishing, and parks items that need you. The server does this regularly; without one, run it as often as you like.',
+    options: {},
+    words: [0, 0],
+    examples: ['coppice fleet patrol', 'coppice fleet patrol --json'],
+    load: async () => (await import('./commands/fleet-patrol.ts')).fleetPatrol,
+  },
+  {
     name: 'attach',
     usage: '<agent>',
     summary: "open an agent's terminal (detach: Ctrl-b d)",
@@ -44,6 +66,21 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
     words: [1, 1],
     examples: ['coppice attach alder'],
     load: async () => (await import('./commands/attach.ts')).attach,
+  },
+  {
+    name: 'events',
+    usage: '[--after <number>] [--kind <kind>]… [--follow]',
+    summary: 'show what happened in the fleet',
+    details:
+      'Kinds: needs-you (whatever needs a person), started, restarted, parked, refused, pull-request, pushed, not-pushed, queued, sent-back, landed, closed, reopened, crashed, stuck, stray-ended, mass-death, flaky-gate, hook-failed. With --json, each line is an object.',
+    options: {
+      after: { type: 'string', value: 'number', summary: 'all events after this one (default: the last 50 events)' },
+      kind: { type: 'string', multiple: true, value: 'kind', summary: 'only events of this kind (repeatable)' },
+      follow: { type: 'boolean', summary: 'keep printing new events until Ctrl-C' },
+    },
+    words: [0, 0],
+    examples: ['coppice events', 'coppice events --kind needs-you --follow', 'coppice events --after 41 --json'],
+    load: async () => (await import('./commands/events.ts')).events,
   },
   {
     name: 'prime',

@@ -19,6 +19,7 @@ import { inWords } from '../commands/views/notices.ts'
 import type { Parsed } from '../commands/grammar/parse.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
 import type { OwnEngine } from './chat/without-server.ts'
+import type { DeliverHooks } from './deliver-hooks.ts'
 import type { CliCall, ServeOptions, Serving } from './cli-call.ts'
 import { helpFor, overview } from './help.ts'
 import { parse } from './parse.ts'
@@ -53,6 +54,9 @@ export type Terminal = {
   readonly open: (options: OpenOptions) => Promise<Workplace>
   readonly serve: (workplace: Workplace, options: ServeOptions) => Promise<Serving>
   readonly ownEngine: (workplace: Workplace, conversationId: string) => Promise<OwnEngine>
+  readonly deliver: DeliverHooks
+  /** Aborted when whoever reads the output has closed it. */
+  readonly outputClosed: AbortSignal
 }
 
 export type OpenOptions = {
@@ -124,7 +128,13 @@ const runCommand = async (
       terminal.err(`${terminal.paintErr('yellow', 'note:')} ${words}\n`)
     }
   }
-  const open = (): Promise<Workplace> => (workplace ??= terminal.open({ home: textOf(values, 'home'), verbose, near }))
+  let first: number | undefined
+  const openWatched = async (): Promise<Workplace> => {
+    const opened = await terminal.open({ home: textOf(values, 'home'), verbose, near })
+    opened.context.store.events.onRecorded((number) => (first ??= number))
+    return opened
+  }
+  const open = (): Promise<Workplace> => (workplace ??= openWatched())
   const call: CliCall = {
     words,
     values,
@@ -135,6 +145,12 @@ const runCommand = async (
     open,
     notice: (notice) => notices.push(notice),
     live: isSet(values, 'json') ? undefined : (text) => terminal.out(terminal.secrets.redact(text)),
+    output: {
+      isJson: isSet(values, 'json'),
+      view,
+      write: (text) => terminal.out(terminal.secrets.redactKnown(text)),
+      closed: terminal.outputClosed,
+    },
     showSecret: isSet(values, 'json') || !terminal.isTerminal ? undefined : terminal.out,
     serve: async (options) => terminal.serve(await open(), options),
     ownEngine: async (conversationId) => terminal.ownEngine(await open(), conversationId),
@@ -147,7 +163,7 @@ const runCommand = async (
     tellNotices()
     if (isSet(values, 'json')) {
       const json = answered.json({ ...view, paint: plain, userHome: undefined, columns: undefined })
-      terminal.out(`${JSON.stringify(json, withoutSecrets(terminal), 2)}\n`)
+      if (json !== undefined) terminal.out(`${JSON.stringify(json, withoutSecrets(terminal), 2)}\n`)
     } else {
       const text = terminal.secrets.redactKnown(answered.text(view))
       // A refusal isn't a result: it must not end up in a pipe or a variable.
@@ -164,9 +180,13 @@ const runCommand = async (
     // If opening failed, there is nothing to close, and the error is already being reported.
     const opened = await workplace?.catch(() => undefined)
     if (opened !== undefined) {
+      const ended = { command: row.name, first }
       // Only if there may be a server: usually there is none.
       const mayServe = !opensEarly.has(row.name) && existsSync(join(opened.context.home, 'server.json'))
-      if (mayServe) await (await import('./wake-server.ts')).wakeServer(opened.context, row.name)
+      if (mayServe) await (await import('./wake-server.ts')).wakeServer(opened.context, ended)
+      if (opened.context.settings.hooks.length > 0) {
+        await (await import('./deliver-hooks.ts')).deliverHooks(terminal, opened, ended)
+      }
       await opened.context.store.close()
     }
   }

@@ -1,9 +1,10 @@
 import type { IsolationContext } from '../isolation/context.ts'
 import { runningServer } from '../server/record.ts'
 import { readToken } from '../server/token-file.ts'
+import type { Ended } from './deliver-hooks.ts'
 
 /** Commands after which the fleet may have work to do. */
-const changesFleet = /^(?:item|sling|done|fleet|crew|internal (?:leave|answer))\b/
+const changesFleet = /^(?:item|sling|done|land|fleet|crew|internal (?:leave|answer))\b/
 
 /** Long for a local call, short for people. */
 const WAKE_TIMEOUT_MS = 500
@@ -14,11 +15,11 @@ const WAKE_TIMEOUT_MS = 500
  */
 export const wakeServer = async (
   { store, home }: Pick<IsolationContext, 'store' | 'home'>,
-  command: string,
+  { command, first }: Ended,
 ): Promise<void> => {
   try {
     if (runningServer(home) === undefined) return
-    if (!changesFleet.test(command) && (await store.outbox.counts()).waiting === 0) return
+    if (first === undefined && !changesFleet.test(command) && (await store.outbox.counts()).waiting === 0) return
     await askServerToLook(home)
   } catch {
     // The next tick finds it.

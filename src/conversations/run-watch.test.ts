@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { chatContext } from '../../test/helpers/chat.ts'
+import { firstCommit, type Template } from '../../test/helpers/repo.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
 import { createCommandAgent } from '../agents/command/command.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
@@ -23,12 +24,17 @@ import { untilSleeps } from '../../test/helpers/shell.ts'
 /** Conversations with a real command as their agent: `agent.sh`, which each test writes. */
 
 const base = writableCgroup()
+const withFile: Template = (repo) => {
+  firstCommit(repo)
+  repo.commit('a.txt', 'a\n')
+}
+
 let world: World
 let engines: Conversations[] = []
 let people: number[] = []
 
 beforeEach(async () => {
-  world = await makeWorld({ prepare: (repo) => void repo.commit('a.txt', 'a\n') })
+  world = await makeWorld({ template: withFile })
 })
 afterEach(async () => {
   for (const engine of engines) await engine.stop(0)

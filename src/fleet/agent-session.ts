@@ -277,9 +277,12 @@ const inWords = (question: AgentQuestion): string =>
         'Send it a number or your own words.',
       ].join('\n')
 
-const unpark = async ({ isolation: { store, clock } }: FleetContext, { itemId, name }: FleetAgent): Promise<void> => {
-  const item = itemId === undefined ? undefined : await store.items.get(itemId)
-  if (item?.state !== 'parked') return
-  const change = { kind: 'restarted', agent: name, why: 'stopped' } as const
-  await store.items.move(item.id, { from: 'parked', to: 'hooked', change, by: `agent:${name}`, at: clock() })
-}
+const unpark = ({ notify, isolation: { store, clock } }: FleetContext, { itemId, name }: FleetAgent): Promise<void> =>
+  store.transaction(async (inside) => {
+    const item = itemId === undefined ? undefined : await inside.items.get(itemId)
+    if (item?.state !== 'parked') return
+    const change = { kind: 'restarted', agent: name, why: 'stopped' } as const
+    const by = `agent:${name}`
+    if (!(await inside.items.move(item.id, { from: 'parked', to: 'hooked', change, by, at: clock() }))) return
+    await notify(inside, { kind: 'restarted', item: { ...item, state: 'hooked' }, agent: name })
+  })

@@ -9,8 +9,8 @@ export type FleetContext = Pick<RunsContext, 'isolation' | 'environments' | 'age
   /** The program and its first arguments that run this installation of Coppice. */
   readonly installation: readonly [string, ...string[]]
   /**
-   * Notifies others, such as the conversations that follow an item. Call it in the transaction that records the event,
-   * so that a notification is sent if and only if the event happened. `except`: a conversation that gets the answer of
+   * Records the event, and notifies the conversations that follow its item. Call it in the transaction that makes the
+   * change, so that the event is recorded if and only if it happened. `except`: a conversation that gets the answer of
    * its own command instead.
    */
   readonly notify: (store: Store, event: FleetEvent, except?: string) => Promise<void>

@@ -14,18 +14,19 @@ export const GRACE_MS = 60_000
 
 /**
  * Ends an agent's session and every process that it started. True if all of them are provably dead; then its lease is
- * released too, and the environment may be changed. Safe to repeat, also for an agent without a session.
+ * released too, and the environment may be changed. Safe to repeat, also for an agent without a session. `isOrphan`: its
+ * session was taken away, but its program survived.
  */
 export const endSession = async (
   context: Context,
   agent: FleetAgent,
-  { graceMs = GRACE_MS }: { readonly graceMs?: number } = {},
+  { graceMs = GRACE_MS, isOrphan = false }: { readonly graceMs?: number; readonly isOrphan?: boolean } = {},
 ): Promise<boolean> => {
   const { isolation, sessions } = context
   const { home, store, failpoint } = isolation
   if (agent.host !== isolation.host) return false
   const marks = await marksOf(isolation, agent)
-  if (!(await endProcesses(isolation, { root: agent.session?.root, marks, graceMs }))) return false
+  if (!(await endProcesses(isolation, { root: agent.session?.root, marks, graceMs, isOrphan }))) return false
   await failpoint('session.ended')
   if (await isLatestLife(context, agent)) {
     for (const kind of sessions.all()) await kind.clear(agent.name)

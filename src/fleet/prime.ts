@@ -5,7 +5,7 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
 import type { FleetAgent } from '../domain/fleet/agent.ts'
-import type { Item, ParkReason, UnhookReason } from '../domain/fleet/item.ts'
+import type { Item, ItemChange, ParkReason, UnhookReason } from '../domain/fleet/item.ts'
 import type { UncommittedWork } from '../domain/removal/uncommitted.ts'
 import { branchCommits } from '../isolation/codebases/branch-commits.ts'
 import { providerOf } from '../isolation/provider-of.ts'
@@ -36,7 +36,7 @@ export type Primer = {
 export type Attempt = {
   readonly at: number
   readonly agent: string | undefined
-  readonly ended: UnhookReason | ParkReason
+  readonly ended: UnhookReason | ParkReason | Extract<ItemChange, { kind: 'sent-back' }>
 }
 
 const MOST_COMMITS = 50
@@ -89,6 +89,8 @@ const attemptsAt = async (store: FleetContext['isolation']['store'], item: Item)
         return [{ at, agent: change.agent, ended: change.why }]
       case 'parked':
         return [{ at, agent: undefined, ended: change.reason }]
+      case 'sent-back':
+        return [{ at, agent: undefined, ended: change }]
       default:
         return []
     }

@@ -51,7 +51,8 @@ export const restartAgent = async (
   if (!(await endSession(context, agent, { graceMs: 0 }))) {
     throw new AppError('busy', `some processes of ${agent.name}'s last session are still running`)
   }
-  const restarts = agent.restarts + (afterCrash ? 1 : 0)
+  // A person who lets it continue gives it all its restarts again.
+  const restarts = afterCrash ? agent.restarts + 1 : unpark ? 0 : agent.restarts
   // With a new spawn token, so that commands of the last session are refused.
   const restarted = {
     spawn: ids(),

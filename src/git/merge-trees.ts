@@ -4,7 +4,10 @@ import { type Sha, toSha } from '../domain/names.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 import type { Setting } from './neutral.ts'
 
-export type MergedTree = { readonly clean: true; readonly tree: Sha } | { readonly clean: false }
+export type MergedTree =
+  | { readonly clean: true; readonly tree: Sha }
+  /** `paths`: those in conflict. */
+  | { readonly clean: false; readonly paths: readonly string[] }
 
 /** Merge `tip` into `into`. */
 export type Merge = { readonly into: Sha; readonly tip: Sha }
@@ -50,10 +53,15 @@ const parse = (stdout: string, count: number): MergedTree[] => {
   let at = 0
   while (answers.length < count) {
     const [clean, tree = ''] = fields.slice(at, at + 2)
+    const from = at + 2
     if (clean !== '0' && clean !== '1') throw new AppError('git-failed', 'git merge-tree did not answer every question')
-    answers.push(clean === '1' ? { clean: true, tree: toSha(tree) } : { clean: false })
-    at += 2
+    at = from
     while (fields[at] !== '' && at < fields.length) at += 1
+    answers.push(
+      clean === '1'
+        ? { clean: true, tree: toSha(tree) }
+        : { clean: false, paths: [...new Set(fields.slice(from, at))] },
+    )
     at += 1
   }
   return answers

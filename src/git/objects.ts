@@ -10,42 +10,47 @@ export type NewCommit = {
   readonly parents: readonly Sha[]
   readonly message: string
   /** Author and committer; `at` in milliseconds. */
-  readonly by: { readonly name: string; readonly email: string; readonly at: number }
+  readonly by: Signature
+  /** If it isn't the committer. */
+  readonly author?: Signature
 }
+
+export type Signature = { readonly name: string; readonly email: string; readonly at: number }
 
 export const commitTree = async (
   git: Git,
   repo: Repo,
-  { tree, parents, message, by }: NewCommit,
+  { tree, parents, message, by, author = by }: NewCommit,
   { signal, durable = false }: Written = {},
 ): Promise<Sha> => {
   if (parents.length > maxParents) {
     const held: Sha[] = []
     for (let i = 0; i < parents.length; i += maxParents) {
-      const some = { tree, parents: parents.slice(i, i + maxParents), message, by }
+      const some = { tree, parents: parents.slice(i, i + maxParents), message, by, author }
       held.push(await commitTree(git, repo, some, { durable, ...(signal && { signal }) }))
     }
-    return commitTree(git, repo, { tree, parents: held, message, by }, { durable, ...(signal && { signal }) })
+    return commitTree(git, repo, { tree, parents: held, message, by, author }, { durable, ...(signal && { signal }) })
   }
-  const date = `@${Math.floor(by.at / 1000)} +0000`
   const { stdout } = await git.run({
     operation: 'commit-tree',
     at: repo,
     args: ['commit-tree', '--no-gpg-sign', ...parents.flatMap((parent) => ['-p', parent]), '-F', '-', tree],
     stdin: message,
     identity: {
-      GIT_AUTHOR_NAME: by.name,
-      GIT_AUTHOR_EMAIL: by.email,
-      GIT_AUTHOR_DATE: date,
+      GIT_AUTHOR_NAME: author.name,
+      GIT_AUTHOR_EMAIL: author.email,
+      GIT_AUTHOR_DATE: dateOf(author),
       GIT_COMMITTER_NAME: by.name,
       GIT_COMMITTER_EMAIL: by.email,
-      GIT_COMMITTER_DATE: date,
+      GIT_COMMITTER_DATE: dateOf(by),
     },
     durable,
     ...(signal && { signal }),
   })
   return toSha(stdout.trim())
 }
+
+const dateOf = ({ at }: Signature): string => `@${Math.floor(at / 1000)} +0000`
 
 /** Each is an argument, and command lines are limited. Intermediate commits hold more. */
 const maxParents = 1000

@@ -3,7 +3,7 @@ import { FLEET_PLATFORM, type FleetAgent } from '../domain/fleet/agent.ts'
 import { type GateAnswer, cannotTell, no } from '../domain/removal/gates.ts'
 import { liveness } from '../process/identity.ts'
 import { agentMark, type RunMark } from '../process/run-mark.ts'
-import { processesOfRuns } from '../process/run-processes.ts'
+import { processesOfRuns, type RunProcesses } from '../process/run-processes.ts'
 import type { IsolationContext } from './context.ts'
 
 type Inside = Pick<IsolatedEnvironment, 'id'> & Partial<Pick<IsolatedEnvironment, 'work'>>
@@ -42,12 +42,37 @@ export const isProvablyDead = async (context: Context, agent: FleetAgent): Promi
 }
 
 /** On the processes of its session, and of the runs in it if its program has no terminal of its own. */
-export const marksOf = async (
+export const marksOf = async (context: Context, agent: FleetAgent): Promise<readonly RunMark[]> =>
+  (await marksOfEach(context, [agent])).get(agent.id) ?? []
+
+const marksOfEach = async (
   { home, store, host }: Context,
-  { id, spawn }: FleetAgent,
-): Promise<readonly RunMark[]> => {
-  const runs = (await store.runWatches.ofHost(host)).filter(
-    ({ platform, conversationId }) => platform === FLEET_PLATFORM && conversationId === id,
+  agents: readonly FleetAgent[],
+): Promise<ReadonlyMap<string, readonly RunMark[]>> => {
+  const watches = (await store.runWatches.ofHost(host)).filter(({ platform }) => platform === FLEET_PLATFORM)
+  const runsOf = Map.groupBy(watches, ({ conversationId }) => conversationId)
+  return new Map(
+    agents.map(({ id, spawn }) => {
+      const runs = (runsOf.get(id) ?? []).map(({ data }) => data.mark)
+      return [id, [agentMark(home, spawn), ...runs]]
+    }),
   )
-  return [agentMark(home, spawn), ...runs.map(({ data }) => data.mark)]
+}
+
+/**
+ * Which of these agents have marked processes, whatever became of their sessions. `unknown`: processes start faster than
+ * they can be checked. One search if there are none, which is the usual answer.
+ */
+export const marksAlive = async (
+  context: Context,
+  agents: readonly FleetAgent[],
+): Promise<ReadonlyMap<string, 'yes' | 'no' | 'unknown'>> => {
+  if (agents.length === 0) return new Map()
+  const marks = await marksOfEach(context, agents)
+  const answer = ({ rows, complete }: RunProcesses) => (rows.length > 0 ? 'yes' : complete ? 'no' : 'unknown')
+  const all = answer(await processesOfRuns([...marks.values()].flat()))
+  if (all === 'no' || agents.length === 1) return new Map(agents.map(({ id }) => [id, all]))
+  const found = new Map<string, 'yes' | 'no' | 'unknown'>()
+  for (const [id, its] of marks) found.set(id, answer(await processesOfRuns(its)))
+  return found
 }

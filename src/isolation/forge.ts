@@ -3,7 +3,7 @@ import type { ClosedIssue, FoundIssues, IssueQuery, NumberedIssues } from '../do
 import type { FindLogin } from '../domain/forge/login.ts'
 import type { MergedPullRequest } from '../domain/merge-proof.ts'
 import type { Sha } from '../domain/names.ts'
-import type { NewPullRequest, OpenedPullRequest } from '../domain/forge/publishing.ts'
+import type { NewPullRequest, OpenedPullRequest, PullRequestState } from '../domain/forge/publishing.ts'
 
 /** The code host. */
 export type Forge = {
@@ -17,6 +17,12 @@ export type Forge = {
     questions: readonly ForgeQuestion[],
     options?: { readonly signal?: AbortSignal | undefined },
   ): Promise<ForgeAnswer>
+  /** Whether they are open, merged or closed. One without a clear answer is left out. Throws only if cancelled. */
+  pullRequestStates(
+    codebase: Codebase,
+    numbers: readonly number[],
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<PullRequestStates>
   /** Opens a pull request from a branch that was pushed, unless one is open from it. Throws only if cancelled. */
   openPullRequest(
     codebase: Codebase,
@@ -43,6 +49,12 @@ export type Forge = {
     comment: { readonly text: string; readonly id: string },
     options?: { readonly signal?: AbortSignal | undefined },
   ): Promise<ClosedIssue>
+}
+
+export type PullRequestStates = {
+  readonly found: readonly PullRequestState[]
+  /** Why some have no answer. */
+  readonly problem?: { readonly forge: string; readonly message: string }
 }
 
 export type ForgeQuestion = {

@@ -84,9 +84,11 @@ export const trashDirectory = (root: string): string => join(root, '.trash')
 /** For a worktree whose codebase directory is a separate mount. No branch name begins with a dot. */
 export const trashBeside = (path: string): string => join(dirname(path), '.trash')
 export const spareDirectory = (root: string): string => join(root, '.spares')
+/** Checkouts in which something is only tried out. */
+export const scratchDirectory = (root: string): string => join(root, '.scratch')
 
-/** Trash is about to be deleted; a spare is not an environment yet. */
-export const isInternal = (path: string): boolean => ['.trash', '.spares'].includes(basename(dirname(path)))
+/** Trash is about to be deleted; a spare is not an environment yet, and a scratch tree never becomes one. */
+export const isInternal = (path: string): boolean => ['.trash', '.spares', '.scratch'].includes(basename(dirname(path)))
 
 export const isInside = (directory: string, path: string): boolean => {
   const way = relative(directory, path)

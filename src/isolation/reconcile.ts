@@ -5,6 +5,7 @@ import { readRestoreData } from '../domain/journal-data.ts'
 import type { Notice } from '../domain/notice.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
+import { clearScratchTrees } from './codebases/landing/scratch-tree.ts'
 import { followLink, keepRecognisable } from './codebases/recognise.ts'
 import type { IsolationContext, Provider } from './context.ts'
 import type { Presence, SettledEntry } from './provider.ts'
@@ -46,6 +47,7 @@ export const reconcile = async (context: IsolationContext, known: Codebase): Pro
   )
   const seen = await recordPresence(context, codebase, looked)
   for (const provider of await allProviders(context)) await provider.tidy(context, codebase)
+  await clearScratchTrees(context)
   await restorePointsOf(context, codebase)
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   await emptyTrash(context, root)

@@ -6,6 +6,7 @@ import { askServerToLook } from '../cli/wake-server.ts'
 import type { Workplace } from '../commands/command.ts'
 import { createFollowerNotifier } from '../conversations/fleet-notices.ts'
 import type { FleetContext } from '../fleet/context.ts'
+import { recordEvent } from '../fleet/events/record.ts'
 import { sessionOnly } from '../fleet/sessions/variables.ts'
 import { createSessions } from '../fleet/sessions/registry.ts'
 import { writableCgroup } from '../process/cgroup.ts'
@@ -19,17 +20,22 @@ export const createFleet = (
   const { settings, git, clock, ids, self, home, log, lock, secrets, ownEnvironment = {} } = isolation
   const contextDirectory = join(home, 'context')
   const installation = [process.execPath, installed(program)] as const
+  const { redact } = secrets
+  const notifyFollowers = createFollowerNotifier({ isolation, redact, platforms })
   return {
     isolation,
     environments,
     agents: createAgents({ settings, git, clock, ids, self, contextDirectory, ownEnvironment }),
-    redact: secrets.redact,
+    redact,
     cgroup: writableCgroup(),
     sessions: createSessions({ home, clock, log, lock, env: ownEnvironment }, settings.fleetSession),
     installation,
     executing: new Set(),
     wakeServer: () => askServerToLook(home),
-    notify: createFollowerNotifier({ isolation, redact: secrets.redact, platforms }),
+    notify: async (store, event, except) => {
+      await recordEvent({ isolation, redact }, store, event)
+      await notifyFollowers(store, event, except)
+    },
     inBackground: async (words) => {
       const args = [...installation.slice(1), '--home', home, 'internal', ...words]
       const env = Object.fromEntries(Object.entries(ownEnvironment).filter(([name]) => !sessionOnly.has(name)))

@@ -25,6 +25,7 @@ export const createForge = (
     repositoryAt: async (remoteUrl) => (await forge())?.repositoryAt(remoteUrl),
     mergedPullRequests: async (codebase, questions, options) =>
       (await forge())?.mergedPullRequests(codebase, questions, options) ?? { merged: [] },
+    pullRequestStates: async (...asked) => (await forge())?.pullRequestStates(...asked) ?? { found: [] },
     openPullRequest: async (codebase, wanted, options) =>
       (await forge())?.openPullRequest(codebase, wanted, options) ?? { outcome: 'no-forge' },
     issues: async (...asked) => (await reader()).issues(...asked),

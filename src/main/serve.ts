@@ -14,6 +14,8 @@ import { createRunTokens } from '../runs/tokens.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
 import type { FleetContext } from '../fleet/context.ts'
+import { createLandingSchedule } from '../fleet/landing/schedule.ts'
+import { createHooks } from '../fleet/events/hooks.ts'
 import { createFleetSchedule } from '../fleet/schedule.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { createEnvironments, type Environments } from '../isolation/environments.ts'
@@ -26,6 +28,7 @@ import { createMetrics } from '../server/metrics.ts'
 import { removeServerRecord, runningServer, writeServerRecord } from '../server/record.ts'
 import { ensureToken } from '../server/token-file.ts'
 import { createEngine, type Engine } from './engine.ts'
+import { hookContext } from './hooks.ts'
 import { reconcileAll } from './reconcile-all.ts'
 
 export type ServeParts = {
@@ -78,13 +81,24 @@ const run = async (
   const nonInteractive: IsolationContext = { ...context, progress: () => undefined, approve: undefined }
   const isolation = createEnvironments(nonInteractive)
   const environments = async (): Promise<Environments> => isolation
-  const fleet = async (): Promise<FleetContext> => ({
-    ...(await workplace.fleet()),
-    isolation: nonInteractive,
-    environments,
-    wakeServer: async () => false,
-  })
-  const fleetSchedule = createFleetSchedule({ fleet, isolation: nonInteractive })
+  const fleet = async (): Promise<FleetContext> => {
+    const made = await workplace.fleet()
+    return {
+      ...made,
+      isolation: nonInteractive,
+      environments,
+      wakeServer: async () => false,
+      notify: async (store, event, except) => {
+        await made.notify(store, event, except)
+        // After the transaction that it is part of.
+        if (event.kind === 'queued') setImmediate(() => landingSchedule.wake())
+      },
+    }
+  }
+  const landingSchedule = createLandingSchedule({ fleet, isolation: nonInteractive })
+  // A formula that has ended may have queued a branch.
+  const fleetSchedule = createFleetSchedule({ fleet, isolation: nonInteractive, onRound: () => landingSchedule.wake() })
+  const hooksOf = await hookContext({ context: nonInteractive, fleet, platforms: workplace.platforms })
   const { token, file: tokenFile, created } = ensureToken(context.home)
   const exposed = exposedSecrets(context)
   const notices = [
@@ -113,12 +127,15 @@ const run = async (
       runTokens,
       onHandled: (_message, handled) => {
         metrics?.handled(handled)
-        // It may have been `/item add`.
+        // It may have been `/item add`, or a pull request that was merged.
         fleetSchedule.wake()
+        landingSchedule.wake()
       },
     },
   )
   metrics = createMetrics(engine.changes)
+  const kickOutbox = (): void => engine.outbox.kick()
+  const hooks = hooksOf && createHooks({ ...hooksOf, onPosted: kickOutbox })
   const accept = metrics.countAccepted((message) => engine.conversations.accept(message))
   let ready = false
   const server = await startServer(
@@ -135,6 +152,8 @@ const run = async (
       wake: () => {
         engine.conversations.wake()
         fleetSchedule.wake()
+        landingSchedule.wake()
+        hooks?.kick()
       },
       ready: () => ready,
       allowedHosts: options.allowedHosts,
@@ -162,6 +181,8 @@ const run = async (
   ready = true
   schedule.start()
   fleetSchedule.start()
+  landingSchedule.start()
+  await hooks?.start()
   started({
     url: server.url,
     tokenFile,
@@ -174,8 +195,10 @@ const run = async (
   removeServerRecord(context.home)
   // Without the database, running work can't save its results, so don't wait for it.
   const ended = await engine.conversations.stop(lost === undefined ? options.graceMs : 0)
+  await landingSchedule.stop()
   await schedule.stop()
   await fleetSchedule.stop()
+  await hooks?.stop(lost === undefined ? options.graceMs : 0)
   await server.stop(LAST_REQUESTS_MS)
   if (lost !== undefined) throw lost
   return ended

@@ -22,6 +22,15 @@ export const readLinuxProcess = (pid: number): ProcessReading => {
   }
 }
 
+export const readLinuxTerminal = (pid: number): 'yes' | 'no' | 'unknown' => {
+  try {
+    const stat = parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+    return stat === undefined ? 'unknown' : stat.terminal ? 'yes' : 'no'
+  } catch {
+    return 'unknown'
+  }
+}
+
 /** Undefined if it is gone, or unknown. */
 export const parentOf = (pid: number): number | undefined => {
   try {

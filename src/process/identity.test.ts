@@ -65,6 +65,8 @@ test.each(['sleep', 'a b', 'x) Z 1 (y', ') R 1 2 3', '((', ''])(
       parentPid: 7,
       processGroup: 42,
       session: 41,
+      terminal: false,
+      cpuTicks: 5 + 6 + 7 + 8,
       startTicks: '987654',
     })
   },

@@ -1,7 +1,7 @@
 import type { ProcessReading } from './process-reading.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { readDarwinProcess } from './identity-darwin.ts'
-import { readLinuxProcess } from './identity-linux.ts'
+import { readLinuxProcess, readLinuxTerminal } from './identity-linux.ts'
 import { isSame } from './tree.ts'
 
 export type Liveness = 'alive' | 'dead' | 'cannot-tell'
@@ -30,9 +30,19 @@ export const liveness = (identity: ProcessIdentity): Liveness => {
   return reading.startTime === identity.startTime && !reading.zombie ? 'alive' : 'dead'
 }
 
+/** Whether a process has a controlling terminal. Only Linux tells without starting a program. */
+export const hasTerminal = ({ pid }: ProcessIdentity): 'yes' | 'no' | 'unknown' =>
+  process.platform === 'linux' ? readLinuxTerminal(pid) : 'unknown'
+
 /** The same for a process that is most often ourselves: then nothing is read. */
 export const livenessSeenBy = (self: ProcessIdentity, identity: ProcessIdentity): Liveness =>
   isSame(self, identity) ? 'alive' : liveness(identity)
+
+/** Whether it was started before this boot, or before the container that we are in. Then it ended with that. */
+export const isFromEarlierBoot = (identity: ProcessIdentity): boolean => {
+  const first = identifySync(1)
+  return first !== undefined && (startOf(first).boot !== startOf(identity).boot || startedBefore(identity, first))
+}
 
 /** By start time; false if they can't be compared (another boot). */
 export const startedBefore = (one: ProcessIdentity, other: ProcessIdentity): boolean => {

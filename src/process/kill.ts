@@ -3,7 +3,7 @@ import { hasCode } from '../domain/error-code.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { cgroupMembers, isPopulated, killCgroup, removeCgroup } from './cgroup.ts'
-import { identifySync, liveness } from './identity.ts'
+import { hasTerminal, identifySync, liveness } from './identity.ts'
 import type { RunMark } from './run-mark.ts'
 import { processTable } from './table.ts'
 import type { ProcessRow } from './process-row.ts'
@@ -29,6 +29,11 @@ export type KillOptions = {
    * another group by now.
    */
   readonly leaderMayBeGone?: boolean
+  /**
+   * It has lost its session, and so its terminal. If it has one right before a signal, somebody has taken it over (with
+   * `reptyr`, for example), and nothing is signalled.
+   */
+  readonly isOrphan?: boolean
 }
 
 /** Kills a process and all its descendants. Reports `dead` only if that is certain. */
@@ -41,7 +46,10 @@ export const killTree = async (identity: ProcessIdentity, options: KillOptions):
     if (liveness(identity) !== 'dead') return { outcome: 'survivors', identities: [identity] }
     if (options.leaderMayBeGone !== true) return { outcome: 'dead' }
   }
-  return killAll({ known: [identity], find: async () => ({ rows: [], complete: true }), untouchable }, options)
+  const find = async (): Promise<RunProcesses> => ({ rows: [], complete: true })
+  const isTakenOver = (): boolean =>
+    options.isOrphan === true && liveness(identity) !== 'dead' && hasTerminal(identity) !== 'no'
+  return killAll({ known: [identity], find, untouchable, isTakenOver }, options)
 }
 
 /** Kills everything a run left: processes with its mark, and their descendants. */
@@ -81,11 +89,13 @@ export type KillTarget = {
   readonly find: (onFound?: (row: ProcessRow) => void) => Promise<RunProcesses>
   readonly untouchable: ReadonlySet<number>
   readonly cgroups?: readonly string[]
+  /** Asked before each round of signals. If so, it is no longer ours. */
+  readonly isTakenOver?: () => boolean
 }
 
 /** The only code that sends signals. */
 export const killAll = async (target: KillTarget, options: KillOptions): Promise<KillOutcome> => {
-  const { find, untouchable, cgroups = [] } = target
+  const { find, untouchable, cgroups = [], isTakenOver = () => false } = target
   const { graceMs, clock, confirmMs = 5_000 } = options
   /** Dead ones may still lead to relatives. */
   const known = new Map(target.known.map((identity) => [identity.pid, identity]))
@@ -114,13 +124,17 @@ export const killAll = async (target: KillTarget, options: KillOptions): Promise
     complete && fresh.length === 0 && !(await isAnyAlive())
 
   if (await isDone(await rescan())) return { outcome: 'dead' }
+  if (isTakenOver()) return { outcome: 'not-ours' }
   if (graceMs > 0) {
     await signalAll(living.values(), 'SIGTERM')
+    // One that is stopped would get it only then.
+    await signalAll(living.values(), 'SIGCONT')
     await untilFalse(isAnyAlive, graceMs, clock)
   }
   // Look again as long as anything new appears: a trap or a supervisor may have started it.
   for (let round = 0; ; round += 1) {
     if (await isDone(await rescan())) return { outcome: 'dead' }
+    if (isTakenOver()) return { outcome: 'not-ours' }
     if (round === KILL_ROUNDS) return { outcome: 'survivors', identities: await survivorsOf(living.values()) }
     await stopThenKill({ living, rescan, untouchable })
     await killGroups(await processTable(), { known, memberGroups, ours })

@@ -15,6 +15,10 @@ export type ProcStat = {
   readonly parentPid: number
   readonly processGroup: number
   readonly session: number
+  /** It has a controlling terminal. */
+  readonly terminal: boolean
+  /** CPU time, its own and that of children it has waited for, in ticks of 10 ms. */
+  readonly cpuTicks: number
   readonly startTicks: string
 }
 
@@ -39,6 +43,8 @@ export const parseStat = (text: string): ProcStat | undefined => {
     parentPid: Number(field(4)),
     processGroup: Number(field(5)),
     session: Number(field(6)),
+    terminal: field(7) !== '0',
+    cpuTicks: [14, 15, 16, 17].reduce((sum, number) => sum + Number(field(number)), 0),
     startTicks,
   }
 }

@@ -9,4 +9,6 @@ export type ProcessRow = {
   readonly session: number
   readonly zombie: boolean
   readonly stopped: boolean
+  /** CPU time, its own and that of children it has waited for, in ticks of 10 ms; undefined if unknown (macOS) */
+  readonly cpuTicks?: number
 }

@@ -32,17 +32,32 @@ export const agentMark = (home: string, spawn: string): RunMark => ({
   cgroup: undefined,
 })
 
+/** For what runs in a scratch tree, found by its id after the process that made it has died. */
+export const scratchMark = (home: string, id: string): RunMark => ({
+  id: `${prefixOf(home)}.scratch.${id}`,
+  cgroup: undefined,
+})
+
+/** For a hook's command: a time-out, or a crash of the process that started it, must leave nothing of it running. */
+export const hookMark = (home: string, key: string): RunMark => ({
+  id: `${prefixOf(home)}.hook.${key}`,
+  cgroup: undefined,
+})
+
 const prefixOf = (home: string): string => createHash('sha256').update(home).digest('hex').slice(0, 12)
 
 /** In the environment of the agent and its children. */
 export const runVariable = 'COPPICE_RUN'
+
+/** Nobody sets such a limit for another reason. */
+export const LEAST_LOCK_LIMIT = 2 ** 40
 
 /**
  * The mark as a number, used as the soft limit on file locks. The kernel has ignored that limit since 2.4.25, children
  * inherit it, and only a deliberate reset removes it.
  */
 export const lockLimitOf = (id: string): string =>
-  String(2 ** 40 + createHash('sha256').update(id).digest().readUIntBE(0, 5))
+  String(LEAST_LOCK_LIMIT + createHash('sha256').update(id).digest().readUIntBE(0, 5))
 
 /**
  * Shell code that marks the shell itself. Arguments: the cgroup (or empty) and the limit. File locks are `-w` in dash

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { cgroupMembers } from './cgroup.ts'
 import { readBootId } from './identity-linux.ts'
 import { isForbidden, isGone } from './proc.ts'
-import { lockLimitOf, type RunMark, runVariable } from './run-mark.ts'
+import { LEAST_LOCK_LIMIT, lockLimitOf, type RunMark, runVariable } from './run-mark.ts'
 import type { ProcessRow } from './process-row.ts'
 import { linuxRow, listProcPids } from './table.ts'
 import { createTimeSlice } from './time-slice.ts'
@@ -117,6 +117,12 @@ const startedSince = (
 }
 
 const MAX_NEW_PIDS = 1_000
+
+/** Whether this process was started by a run, an agent of the fleet or a script, however it got here. Linux only. */
+export const isInsideRun = (): boolean => {
+  const limit = process.platform === 'linux' ? Number(lockLimit(process.pid)) : Number.NaN
+  return limit >= LEAST_LOCK_LIMIT && limit < 2 * LEAST_LOCK_LIMIT
+}
 
 /** Undefined if it has exited or is unreadable; then so is its environment. */
 const lockLimit = (pid: number): string | undefined => {

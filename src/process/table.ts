@@ -46,9 +46,9 @@ const linuxTable = async (slice: TimeSlice): Promise<readonly ProcessRow[]> => {
 export const linuxRow = (pid: number, bootId = readBootId()): ProcessRow | undefined => {
   const stat = readStat(pid)
   if (stat === undefined || stat.kernelThread || stat.thread) return undefined
-  const { command, parentPid, processGroup, session, zombie, stopped } = stat
+  const { command, parentPid, processGroup, session, zombie, stopped, cpuTicks } = stat
   const identity = { pid, startTime: linuxStartTime(bootId, stat.startTicks) }
-  return { identity, command, parentPid, processGroup, session, zombie, stopped }
+  return { identity, command, parentPid, processGroup, session, zombie, stopped, cpuTicks }
 }
 
 const readStat = (pid: number): ReturnType<typeof parseStat> => {

@@ -79,8 +79,12 @@ export type TmuxOptions = {
 
 const ESCAPES = '@escape-on-interrupt'
 
+/** Written when a program ends. tmux 3.3 sometimes does so only when the next one ends, too. */
+export const deathsFile = (socket: string): string => `${socket}.died`
+
 /** A pane stays after its program has ended, so that its last output can be read. */
 export const tmuxSettings = `set -g remain-on-exit on
+set-hook -g pane-died "run-shell -b 'echo died > ${deathsFile('#{q:socket_path}')}'"
 set -g history-limit 20000
 set -g default-terminal screen-256color
 set -g mouse on

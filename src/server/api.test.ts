@@ -254,6 +254,28 @@ describe('the test platform', () => {
   })
 })
 
+describe('landings', () => {
+  test('are queued and listed', async () => {
+    const { repo, box } = under.world
+    // Without a remote, the base is moved only where nobody has it checked out.
+    repo.git('checkout', '-q', '-b', 'fix', 'main')
+    const sha = repo.commit('fix', 'x')
+    const queued = await under.post('/api/landings', { branch: 'fix', codebase: 'project' })
+    const landing = { codebase: 'project', item: null, branch: 'fix', sha, state: 'queued', attempts: 0, gate: null }
+    expect([queued.status, await queued.json()]).toEqual([202, expect.objectContaining(landing)])
+    expect(await get('/api/landings?codebase=project')).toEqual([expect.objectContaining(landing)])
+    const refused = await under.post('/api/landings', { branch: 'main', codebase: 'project' })
+    expect([refused.status, await refused.json()]).toMatchObject([
+      409,
+      { error: { code: 'refused', reasons: [{ gate: 'is-base' }] } },
+    ])
+    expect((await under.post('/api/landings', { item: 99 })).status).toBe(404)
+    expect((await under.post('/api/landings', { branch: 'fix' })).status).toBe(400)
+    repo.git('checkout', '-q', 'main')
+    expect(box.raw(repo.path, 'status', '--porcelain')).toBe('')
+  })
+})
+
 describe('the rest', () => {
   test('the status says what runs where', async () => {
     expect(await get('/api/status')).toMatchObject({

@@ -9,6 +9,7 @@ import { addCleanup } from './api/cleanup.ts'
 import { addCodebases } from './api/codebases.ts'
 import { addConversations } from './api/conversations.ts'
 import { addEnvironments } from './api/environments.ts'
+import { addLandings } from './api/landings.ts'
 import { addMessages } from './api/messages.ts'
 import { addPlatforms } from './api/platforms.ts'
 import { addRun } from './api/run.ts'
@@ -20,6 +21,7 @@ import { type Authenticate, createAuthenticate } from './auth.ts'
 import type { ServerDeps } from './deps.ts'
 import type { App, ServerEnv } from './server-env.ts'
 import { errorHandler, HttpError } from './errors.ts'
+import { createEventFeed } from './event-feed.ts'
 import { addEvents } from './events.ts'
 import { securityHeaders } from './headers.ts'
 import { addHealth } from './health.ts'
@@ -63,8 +65,10 @@ export const createApp = (deps: ServerDeps): App => {
   addMessages(app, deps)
   addPlatforms(app, deps)
   addCleanup(app, deps)
-  addWake(app, deps)
-  addEvents(app, deps, sessions)
+  addLandings(app, deps)
+  const feed = createEventFeed(store)
+  addWake(app, deps, feed)
+  addEvents(app, deps, sessions, feed)
   if (deps.platforms.has('test')) addTestPlatform(app, deps)
   addWebhooks(app, deps, uploads)
   addDocument(app, deps)

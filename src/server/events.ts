@@ -1,7 +1,11 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { eventJson } from '../commands/views/fleet-events.ts'
 import type { Change } from '../conversations/changes.ts'
-import type { Redact } from '../process/redaction/redact.ts'
+import { type EventFilter, eventFilters } from '../domain/fleet/event-record.ts'
+import { eventsAfter } from '../fleet/events/read.ts'
 import type { ServerDeps } from './deps.ts'
+import type { EventFeed } from './event-feed.ts'
+import { eventStream } from './event-stream.ts'
 import type { App } from './server-env.ts'
 import { HttpError } from './errors.ts'
 import { defaultLimits } from './limits.ts'
@@ -9,27 +13,54 @@ import { failures } from './routes.ts'
 import { line } from './schemas.ts'
 import type { Sessions } from './sessions.ts'
 
-/** How many bytes a client may lag behind before it is disconnected, so that slow readers don't use up memory. */
-const BUFFER_BYTES = 1_000_000
+/** An event's number. */
+const numberText = z
+  .string()
+  .regex(/^\d{1,15}$/, 'must be a whole number')
+  .transform(Number)
+
+const filter = z.enum(eventFilters as [EventFilter, ...EventFilter[]])
+
+/** Stream at most this many in one piece. */
+const STREAM_PAGE = 50
 
 const route = createRoute({
   method: 'get',
   path: '/api/events',
-  summary: 'Stream changes as server-sent events',
+  summary: 'Stream changes as server-sent events, or list events of the fleet',
   description:
-    'One event per change, named after its type. Earlier events are not replayed, and ' +
-    '`Last-Event-ID` is ignored: after reconnecting, read the resources again. A comment every 15 s keeps the ' +
-    "connection alive; a client that doesn't read is disconnected.",
+    'One event per change, named after its type. Events of the fleet are named `fleet` and have their number as `id`: ' +
+    '`Last-Event-ID` (or `after`) continues after that number. Other changes are not replayed: after reconnecting, ' +
+    'read the resources again. With `after` or `kind`, only events of the fleet are streamed; with `conversation`, ' +
+    "none of them. A comment every 15 s keeps the connection alive; a client that doesn't read is disconnected. " +
+    'With `limit`, events of the fleet are returned as JSON instead.',
   request: {
     query: z.strictObject({
       conversation: line(540)
         .refine((text) => /^[a-z][a-z0-9-]*:./.test(text), 'must be platform:id')
         .optional()
         .openapi({ description: 'Only this conversation: `platform:id`' }),
+      after: numberText.optional().openapi({ description: 'Only events after this number' }),
+      limit: numberText
+        .refine((limit) => limit >= 1 && limit <= 1_000, 'must be from 1 to 1000')
+        .optional()
+        .openapi({ description: 'Return at most this many as JSON' }),
+      kind: z
+        .union([filter, z.array(filter).max(eventFilters.length)])
+        .optional()
+        .openapi({ description: 'Only events of this kind (repeatable), or those that need a person: `needs-you`' }),
     }),
   },
   responses: {
-    200: { description: 'The stream', content: { 'text/event-stream': { schema: z.string() } } },
+    200: {
+      description: 'The stream; with `limit`, the events, and the number to continue after',
+      content: {
+        'text/event-stream': { schema: z.string() },
+        'application/json': {
+          schema: z.object({ events: z.array(z.record(z.string(), z.unknown())), next: z.number() }),
+        },
+      },
+    },
     ...failures,
   },
 })
@@ -38,23 +69,45 @@ export const addEvents = (
   app: App,
   { context: { changes, isolation }, stopping, limits }: ServerDeps,
   sessions: Sessions,
+  feed: EventFeed,
 ): void => {
   const most = limits?.eventStreams ?? defaultLimits.eventStreams
+  const { store, secrets } = isolation
   let open = 0
-  app.openapi(route, (c) => {
+  app.openapi(route, async (c) => {
+    const { conversation, after, limit, kind = [] } = c.req.valid('query')
+    const wanted = Array.isArray(kind) ? kind : [kind]
+    const read = (from: number, atMost: number) => eventsAfter(store, from, { limit: atMost, wanted })
+    if (limit !== undefined) {
+      const { events, next } = await read(after ?? 0, limit)
+      return c.json({ events: events.map(eventJson), next }, 200)
+    }
     if (open >= most) {
       throw new HttpError(429, 'too-many-requests', `too many event streams (limit: ${most})`, {
         headers: { 'Retry-After': '10' },
       })
     }
-    const { conversation } = c.req.valid('query')
+    open += 1
+    const close = (): void => {
+      open -= 1
+    }
+    // A client that reconnects has read more than its URL says.
+    const seen = numberText.safeParse(c.req.header('last-event-id')).data ?? after
+    const start = seen ?? (await store.events.latest().catch(failAfter(close)))
     const { outgoing } = c.env
     const { authenticated } = c.var
     const session = authenticated?.by === 'cookie' ? authenticated.session : undefined
-    open += 1
+    const onlyRecorded = after !== undefined || wanted.length > 0
     const stream = eventStream({
-      subscribe: (listener) => changes.subscribe((change) => isAbout(change, conversation) && listener(change)),
-      redact: isolation.secrets.redactKnown,
+      subscribe: (listener) =>
+        onlyRecorded
+          ? () => undefined
+          : changes.subscribe((change) => isAbout(change, conversation) && listener(change)),
+      recorded:
+        conversation === undefined
+          ? { after: start, read: (from) => read(from, STREAM_PAGE), subscribe: (listener) => feed.subscribe(listener) }
+          : undefined,
+      redact: secrets.redactKnown,
       stopping,
       ...(session !== undefined && {
         session: { isLive: () => sessions.isLive(session), onEnd: (listener) => sessions.onEnd(session, listener) },
@@ -62,83 +115,19 @@ export const addEvents = (
       // Closing the stream would first wait for everything unread.
       disconnect: () => outgoing.destroy(),
       heartbeatMs: limits?.heartbeatMs ?? defaultLimits.heartbeatMs,
-      onEnd: () => {
-        open -= 1
-      },
+      onEnd: close,
     })
     return c.body(stream, 200, { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
   })
 }
 
+const failAfter =
+  (close: () => void) =>
+  (error: unknown): never => {
+    close()
+    throw error
+  }
+
 const isAbout = (change: Change, conversation: string | undefined): boolean =>
   conversation === undefined ||
   ('conversationId' in change && `${change.platform}:${change.conversationId}` === conversation)
-
-type StreamOptions = {
-  readonly subscribe: (listener: (change: Change) => void) => () => void
-  readonly redact: Redact
-  readonly stopping: AbortSignal
-  /** The session that opened it, unless it was the token. */
-  readonly session?: { readonly isLive: () => Promise<boolean>; readonly onEnd: (listener: () => void) => () => void }
-  readonly disconnect: () => void
-  readonly heartbeatMs: number
-  readonly onEnd: () => void
-}
-
-/** Subscribes before the first byte goes out: a client that has the response head misses nothing after it. */
-const eventStream = ({
-  subscribe,
-  redact,
-  stopping,
-  session,
-  disconnect,
-  heartbeatMs,
-  onEnd,
-}: StreamOptions): ReadableStream<Uint8Array> => {
-  const encoder = new TextEncoder()
-  const ending = new AbortController()
-  const end = (): void => {
-    if (ending.signal.aborted) return
-    ending.abort()
-    onEnd()
-  }
-  return new ReadableStream<Uint8Array>(
-    {
-      start: (controller) => {
-        const write = (text: string): void => {
-          if (ending.signal.aborted) return
-          const bytes = encoder.encode(text)
-          if ((controller.desiredSize ?? 0) >= bytes.length) return controller.enqueue(bytes)
-          end()
-          disconnect()
-        }
-        const finish = (): void => {
-          if (ending.signal.aborted) return
-          end()
-          controller.close()
-        }
-        const unsubscribe = subscribe((change) =>
-          write(`event: ${change.type}\ndata: ${redact(JSON.stringify(change))}\n\n`),
-        )
-        const beat = async (): Promise<void> => {
-          // The session may have expired or ended elsewhere. If the store can't tell, the stream ends too.
-          const isLive = session === undefined || (await session.isLive().catch(() => false))
-          if (isLive) write(': still here\n\n')
-          else finish()
-        }
-        const heartbeat = setInterval(() => void beat(), heartbeatMs).unref()
-        const forget = session?.onEnd(finish)
-        stopping.addEventListener('abort', finish, { once: true, signal: ending.signal })
-        ending.signal.addEventListener('abort', () => {
-          unsubscribe()
-          forget?.()
-          clearInterval(heartbeat)
-        })
-        write('retry: 2000\n: watching\n\n')
-        if (stopping.aborted) finish()
-      },
-      cancel: end,
-    },
-    new ByteLengthQueuingStrategy({ highWaterMark: BUFFER_BYTES }),
-  )
-}

@@ -18,7 +18,8 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import type { Work } from '../domain/work.ts'
 import type { EnvironmentStore } from './environments/store.ts'
-import type { FleetAgentStore, FleetControlStore, FormulaRunStore, ItemStore, LandingStore } from './fleet/store.ts'
+import type { EventStore } from './events.ts'
+import type { FleetStores } from './fleet/store.ts'
 import type { GitSnapshotStore } from './git-snapshots.ts'
 import type { MergeAnswerStore } from './merge-answers.ts'
 import type { PlatformMemoryStore } from './conversations/platform-memory.ts'
@@ -31,7 +32,7 @@ import type { UsageStore } from './usage.ts'
 /** One interface, two engines; both use the same statements and pass the same conformance suite. */
 export type { ConversationKey }
 
-export type Store = {
+export type Store = FleetStores & {
   readonly engine: 'sqlite' | 'postgres'
   readonly codebases: CodebaseStore
   readonly environments: EnvironmentStore
@@ -52,11 +53,6 @@ export type Store = {
   readonly gitSnapshots: GitSnapshotStore
   readonly pageSessions: PageSessionStore
   readonly platformMemory: PlatformMemoryStore
-  readonly items: ItemStore
-  readonly fleetAgents: FleetAgentStore
-  readonly formulaRuns: FormulaRunStore
-  readonly landings: LandingStore
-  readonly fleetControl: FleetControlStore
   /** All or nothing. Nested calls join the outer transaction. */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
   /**
@@ -332,19 +328,4 @@ export type SpareStore = {
   list(codebaseId: CodebaseId): Promise<Spare[]>
   /** Deletes the row; true for exactly one caller. */
   claim(id: string): Promise<boolean>
-}
-
-export type EventRow = {
-  readonly id: string
-  readonly at: number
-  readonly kind: string
-  readonly codebaseId: CodebaseId | undefined
-  readonly environmentId: EnvironmentId | undefined
-  readonly data: Readonly<Record<string, unknown>>
-}
-
-export type EventStore = {
-  append(event: EventRow): Promise<void>
-  /** Newest first. */
-  recent(filter: { kind?: string; codebaseId?: CodebaseId; limit: number }): Promise<EventRow[]>
 }

@@ -1,21 +1,11 @@
 import type { Generated } from 'kysely'
-import type {
-  CounterRow,
-  FleetAgentRow,
-  FleetControlRow,
-  FormulaRunRow,
-  ItemDependencyRow,
-  ItemFollowerRow,
-  ItemHistoryRow,
-  ItemRow,
-  LandingRow,
-} from './fleet/tables.ts'
+import type { FleetTables } from './fleet/tables.ts'
 
 /**
  * The tables as Kysely sees them. Both engines store the same: booleans as 0 or 1, times as integer milliseconds, JSON
  * as text, `undefined` as `null`; `rows.ts` converts.
  */
-export type Tables = {
+export type Tables = FleetTables & {
   codebases: CodebaseRow
   environments: EnvironmentRow
   environment_aliases: AliasRow
@@ -34,21 +24,11 @@ export type Tables = {
   page_sessions: PageSessionRow
   merge_answers: MergeAnswerRow
   merged_pull_requests: MergedPullRequestRow
-  events: EventTableRow
   usage: UsageTableRow
   budget_raises: BudgetRaiseRow
   paused_messages: PausedMessageRow
   run_watches: RunWatchRow
   git_looks: GitLookTableRow
-  counters: CounterRow
-  items: ItemRow
-  item_dependencies: ItemDependencyRow
-  item_history: ItemHistoryRow
-  item_followers: ItemFollowerRow
-  agents: FleetAgentRow
-  formula_runs: FormulaRunRow
-  landings: LandingRow
-  fleet_control: FleetControlRow
   migrations: MigrationRow
 }
 
@@ -273,17 +253,6 @@ export type MergeAnswerRow = {
   start_sha: string
   answer: string
   created_at: number
-}
-
-export type EventTableRow = {
-  /** Auto-increment. */
-  seq: Generated<number>
-  id: string
-  at: number
-  kind: string
-  codebase_id: string | null
-  environment_id: string | null
-  data: string
 }
 
 export type UsageTableRow = {

@@ -15,20 +15,6 @@ import { remedyIn } from '../helpers/words.ts'
 const CANARY = 'COPPICE_TEST_CANARY'
 let scene: Scene
 
-beforeEach(() => {
-  const box = makeSandbox()
-  const repo = box.repo('project')
-  const { path } = repo.worktree('environment', '-b', 'work')
-  repo.worktree('sibling', '-b', 'other')
-  mkdirSync(box.path('traces'))
-  scene = { box, repo, directory: path, trace: (name) => box.path('traces', name) }
-  process.env[CANARY] = 'secret'
-})
-afterEach(() => {
-  delete process.env[CANARY]
-  scene.box[Symbol.dispose]()
-})
-
 const request = (events: AgentEvent[], overrides: Partial<AgentRequest> = {}): AgentRequest => ({
   directory: scene.directory,
   prompt: 'fix the login bug',
@@ -71,6 +57,19 @@ const pidsIn = async (trace: string, count: number): Promise<ProcessIdentity[]> 
 
 /** Every agent passes this suite. A new one adds its spec to one of the two lists: with a program to install or without. */
 export const agentSuite = (specs: readonly AgentSpec[]): void => {
+  beforeEach(() => {
+    const box = makeSandbox()
+    const repo = box.repo('project')
+    const { path } = repo.worktree('environment', '-b', 'work')
+    repo.worktree('sibling', '-b', 'other')
+    mkdirSync(box.path('traces'))
+    scene = { box, repo, directory: path, trace: (name) => box.path('traces', name) }
+    process.env[CANARY] = 'secret'
+  })
+  afterEach(() => {
+    delete process.env[CANARY]
+    scene.box[Symbol.dispose]()
+  })
   describe.each(specs)('the agent $name', (spec) => {
     test('starts its program the way the environment says, if it starts one', async () => {
       const agent = spec.works(scene)

@@ -220,7 +220,8 @@ onEachEngine((engine) => {
       const store = await withItems(engine)
       const first = await store.landings.enqueue(aNewLanding('x', { itemId: 1 }))
       const asked = { ...aNewLanding('x', { itemId: 1 }), id: 1, state: 'queued', attempts: 0, updatedAt: 1 }
-      expect(first).toStrictEqual({ ...asked, landedSha: undefined, gate: undefined })
+      const unset = { landedSha: undefined, gate: undefined, why: undefined, todo: undefined }
+      expect(first).toStrictEqual({ ...asked, ...unset, baseBranch: undefined, mergeCommit: undefined })
       expect(await store.landings.get(1)).toStrictEqual(first)
       await store.landings.enqueue(aNewLanding('y', { codebaseId: two }))
       await store.landings.enqueue(aNewLanding('z'))
@@ -257,13 +258,71 @@ onEachEngine((engine) => {
       const moved = await Promise.all([1, 2, 3].map((at) => store.landings.move(id, 'queued', 'testing', at)))
       expect(moved.filter(Boolean)).toHaveLength(1)
       const gate = { command: 'npm test', exitCode: 1, log: '/log' }
-      expect(await store.landings.move(id, 'testing', 'refused', 5, { gate, attempts: 2, sha: aSha('d') })).toBe(true)
-      expect(await store.landings.get(id)).toMatchObject({ state: 'refused', gate, attempts: 2, sha: aSha('d') })
+      const why = { kind: 'conflict', paths: ['a'] } as const
+      const patch = { gate, attempts: 2, why, todo: 'return' } as const
+      expect(await store.landings.move(id, 'testing', 'refused', 5, patch)).toBe(true)
+      expect(await store.landings.get(id)).toMatchObject({ state: 'refused', ...patch })
+      expect((await store.landings.pending(one)).map((landing) => landing.id)).toEqual([id])
+      expect(await store.landings.finish(id, 'settle')).toBe(false)
+      const finished = await Promise.all([1, 2, 3].map(() => store.landings.finish(id, 'return')))
+      expect([finished.filter(Boolean).length, await store.landings.pending()]).toEqual([1, []])
       for (const to of landingStates) {
         await expect((async () => store.landings.move(id, 'refused', to, 6))()).rejects.toMatchObject({
           code: 'illegal-transition',
         })
       }
+    })
+  })
+
+  describe('a landing queue', () => {
+    test('is held by one of many, and keeps what it pushes, knows and waits for', async () => {
+      const store = await withItems(engine)
+      const holder = (pid: number) => ({ host: 'host-a', process: { pid, startTime: `start-${pid}` } })
+      expect(await store.landings.queue(one)).toMatchObject({ holder: undefined, push: undefined, blocked: undefined })
+      const claims = await Promise.all([1, 2, 3].map((pid) => store.landings.claimQueue(one, undefined, holder(pid))))
+      expect(claims.filter(Boolean)).toHaveLength(1)
+      const winner = holder(claims.indexOf(true) + 1)
+      expect(await store.landings.claimQueue(one, holder(9), holder(4))).toBe(false)
+      const members = [{ id: 1, landedSha: aSha('b') }]
+      const push = { base: 'main', from: aSha('a'), to: aSha('b'), members, gates: 'digest' }
+      const blocked = { kind: 'offline', detail: 'no route', at: 7 } as const
+      const green = { commit: aSha('b'), gates: 'digest' }
+      await store.landings.updateQueue(one, { push: { ...push, gate: undefined }, blocked, green })
+      expect(await store.landings.queue(one)).toEqual({ codebaseId: one, holder: winner, push, blocked, green })
+      expect((await store.landings.blockedQueues()).map(({ codebaseId }) => codebaseId)).toEqual([one])
+      await store.landings.updateQueue(one, { push: undefined, blocked: undefined, green: undefined })
+      expect(await store.landings.claimQueue(one, winner, undefined)).toBe(true)
+      expect(await store.landings.queue(one)).toMatchObject({ holder: undefined, push: undefined, green: undefined })
+      expect(await store.landings.blockedQueues()).toEqual([])
+    })
+  })
+
+  describe('patrol notes', () => {
+    const seen = { subject: 'agent-alder', what: 'zombie', life: 'spawn-1' } as const
+
+    test('count rounds, are reported by one, and begin anew with another session', async () => {
+      const store = await withItems(engine)
+      const { patrolNotes } = store
+      const first = { ...seen, firstSeen: 5, lastSeen: 5, times: 1, reportedAt: undefined, data: {} }
+      expect(await patrolNotes.see('host-a', { ...seen, at: 5 })).toStrictEqual(first)
+      expect(await patrolNotes.see('host-a', { ...seen, at: 7, data: { a: 1 } })).toMatchObject({
+        times: 2,
+        lastSeen: 7,
+      })
+      expect(await patrolNotes.see('host-a', { ...seen, at: 8 })).toMatchObject({ firstSeen: 5, data: { a: 1 } })
+      const reports = Array.from({ length: 3 }, () => patrolNotes.report('host-a', seen, 9))
+      expect((await Promise.all(reports)).filter(Boolean)).toHaveLength(1)
+      expect(await patrolNotes.report('host-a', { ...seen, life: 'spawn-2' }, 9)).toBe(false)
+      expect(await patrolNotes.ofHost('host-a')).toMatchObject([{ times: 3, reportedAt: 9 }])
+      expect(await patrolNotes.ofHost('host-b')).toEqual([])
+      const next = { ...first, life: 'spawn-2', firstSeen: 10, lastSeen: 10 }
+      expect(await patrolNotes.see('host-a', { ...seen, life: 'spawn-2', at: 10 })).toStrictEqual(next)
+      await patrolNotes.see('host-a', { ...seen, what: 'death', at: 11 })
+      await patrolNotes.clear('host-a', [seen])
+      expect((await patrolNotes.ofHost('host-a')).map(({ what }) => what)).toEqual(['death'])
+      await patrolNotes.clear('host-a', [])
+      expect((await store.items.some([3, 1, 99])).map(({ id }) => id)).toEqual([1, 3])
+      expect(await store.items.some([])).toEqual([])
     })
   })
 

@@ -12,7 +12,7 @@ import { processesAt } from '../helpers/invariants.ts'
  * G14 and what belongs to it, as sentences: both sides of every hook agree, nothing is half done, a session runs
  * exactly for those agents that should have one, and nothing of one that is gone is left.
  */
-export const checkFleet = async (world: FleetWorld): Promise<string[]> => {
+export const checkFleet = async (world: Pick<FleetWorld, 'fleet' | 'box'>): Promise<string[]> => {
   const { fleet } = world
   const { store, host, home } = fleet.isolation
   const problems: string[] = []
@@ -57,7 +57,7 @@ export const checkFleet = async (world: FleetWorld): Promise<string[]> => {
 }
 
 /** What writes a session's log ends by itself once the session has. */
-const processesLeft = async (world: FleetWorld): Promise<ReturnType<typeof processesAt>> => {
+const processesLeft = async (world: Pick<FleetWorld, 'box'>): Promise<ReturnType<typeof processesAt>> => {
   const deadline = performance.now() + 10_000
   for (;;) {
     const left = processesAt(world.box.root).filter(([, command]) => !command.startsWith('tmux '))

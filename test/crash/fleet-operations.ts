@@ -7,6 +7,7 @@ import type { FleetContext } from '../../src/fleet/context.ts'
 import { addCrew, removeCrew } from '../../src/fleet/crew.ts'
 import { fleetDown } from '../../src/fleet/down.ts'
 import { done } from '../../src/fleet/formulas/done.ts'
+import { workQueue } from '../../src/fleet/landing/queue.ts'
 import { syncBeads } from '../../src/fleet/items/beads/sync.ts'
 import { closeItem } from '../../src/fleet/items/close.ts'
 import { isIdle, retireWorker } from '../../src/fleet/sling/idle-workers.ts'
@@ -102,6 +103,11 @@ export const fleetOperations = {
   'done-land': finish('land'),
   'done-discard': finish('discard'),
   'done-own': finish('release'),
+  /** A red item's agent works on it again, and so lands nothing. */
+  land: async (fleet) => {
+    const outcome = await workQueue(fleet, await codebaseOf(fleet))
+    if (outcome.outcome !== 'done' || outcome.left) throw new Error(`not worked off: ${JSON.stringify(outcome)}`)
+  },
   up: async (fleet) => {
     const { problems } = await fleetUp(fleet, { by })
     if (problems.length > 0) throw new Error(JSON.stringify(problems))

@@ -13,6 +13,8 @@ export type FleetScenario = {
   readonly endsAs: ItemState
   /** The repository has a formula of its own. */
   readonly formula?: string
+  /** The repository's settings. */
+  readonly config?: string
   /** It needs a code host. */
   readonly forge?: true
   /** Its program ends at once, perhaps before a failpoint is reached that was passed last time. */
@@ -59,6 +61,16 @@ const fromBeads = async (world: FleetWorld): Promise<void> => {
   await fleetOperations.sling(world.fleet)
 }
 
+/** Its agent has finished it, and it is queued. */
+const queued = async (world: FleetWorld): Promise<void> => {
+  await committed(world)
+  await fleetOperations['done-land'](world.fleet)
+}
+
+/** Anybody who does something in the tree at the end is found by its directory. */
+const green = 'landing: { gates: ["test -f login.txt", "(sleep 300 &)"] }\n'
+const red = 'landing: { gates: ["! test -f login.txt"] }\n'
+
 const formula = 'steps: [validate, {run: test -f login.txt}, intent, push, notify, settle, leave]\n'
 
 export const fleetScenarios: readonly FleetScenario[] = [
@@ -70,6 +82,8 @@ export const fleetScenarios: readonly FleetScenario[] = [
   { name: 'done: land', operation: 'done-land', arrange: committed, endsAs: 'in_review' },
   { name: 'done: discard', operation: 'done-discard', arrange: committed, endsAs: 'open' },
   { name: 'done: a formula of the repository', operation: 'done-own', arrange: committed, endsAs: 'closed', formula },
+  { name: 'landing', operation: 'land', arrange: queued, endsAs: 'landed', config: green },
+  { name: 'landing what is red', operation: 'land', arrange: queued, endsAs: 'hooked', config: red },
   { name: 'down', operation: 'down', arrange: committed, endsAs: 'hooked' },
   { name: 'down --clean, with nothing to lose', operation: 'down-clean', arrange: atWork, endsAs: 'open' },
   { name: 'down --clean, with commits', operation: 'down-clean', arrange: committed, endsAs: 'hooked' },

@@ -62,9 +62,12 @@ const arranged = async (scenario: FleetScenario, { kind, isolationProvider }: Ca
       }),
     },
     settings: { isolationProvider },
-    prepare: (repo) => {
-      if (scenario.formula !== undefined) repo.commit('.coppice/formulas/release.yaml', scenario.formula)
-    },
+    ...((scenario.config ?? scenario.formula) !== undefined && {
+      prepare: (repo) => {
+        if (scenario.config !== undefined) repo.commit('.coppice/config.yaml', scenario.config)
+        if (scenario.formula !== undefined) repo.commit('.coppice/formulas/release.yaml', scenario.formula)
+      },
+    }),
   })
   if (double !== undefined) {
     await world.context.store.codebases.update(world.codebase.id, { github: 'acme/app' })

@@ -418,6 +418,8 @@ const commandLine = async ({ context, provider, codebase }: World, ...argv: stri
     }),
     serve: unused,
     ownEngine: unused,
+    deliver: unused,
+    outputClosed: new AbortController().signal,
   })
   return written.join('')
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { defaultRepoConfig, repoKey, repoTable } from '../../src/domain/config/repository.ts'
 import { poolTable } from '../../src/domain/config/fleet.ts'
+import { hookTable } from '../../src/domain/config/hooks.ts'
 import type { Rule } from '../../src/domain/config/rules.ts'
 import { defaultSettings, type Settings, settingTable } from '../../src/domain/config/settings.ts'
 import { anyDescriptor, remoteNames } from '../../src/platforms/remote.ts'
@@ -77,6 +78,25 @@ ${list(
   })),
 )}
 
+### Hooks
+
+A hook runs a command, calls a webhook or sends a message when something happens in the fleet ([events and hooks](events.md)):
+
+\`\`\`yaml
+# ~/.coppice/config.yaml
+hooks:
+  - on: [needs-you, landed]
+    command: notify-send Coppice "$COPPICE_EVENT_TEXT"
+\`\`\`
+
+${list(
+  Object.entries<Line>(hookTable).map(([key, line]) => ({
+    ...line,
+    key,
+    default: key === 'timeout' ? '30s' : line.default,
+  })),
+)}
+
 ## Repository settings
 
 Read from the commit that new work starts from, never from the work's own branch.
@@ -87,13 +107,16 @@ worktree:
   copy: [.env, 'config/*.local.json']
   setup: npm ci
   ports: [PORT]
+landing:
+  gates: [npm ci, npm test]
+  batch: 8
 \`\`\`
 
 ${list(
   Object.entries<Line & { readonly section?: string }>(repoTable).map(([name, line]) => ({
     ...line,
     key: repoKey(name, line),
-    default: defaultRepoConfig[name as keyof typeof defaultRepoConfig],
+    default: name === 'landingTimeoutMs' ? '20m' : defaultRepoConfig[name as keyof typeof defaultRepoConfig],
   })),
 )}
 

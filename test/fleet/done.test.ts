@@ -4,12 +4,15 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { toAppError } from '../../src/domain/errors.ts'
 import type { FleetAgent } from '../../src/domain/fleet/agent.ts'
+import { needsPerson } from '../../src/domain/fleet/needs-person.ts'
 import { stepName } from '../../src/domain/fleet/formula.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { describeNeed, needRemedies } from '../../src/commands/views/agents.ts'
 import { resultJson, resultNotes } from '../../src/commands/views/items.ts'
 import { explainDone } from '../../src/commands/views/fleet-refusals.ts'
-import { finishFormulas } from '../../src/fleet/formulas/abandoned.ts'
+import type { FleetContext } from '../../src/fleet/context.ts'
+import { runRows } from '../../src/fleet/patrol/run-rows.ts'
+import { unfinishedFormula } from '../../src/fleet/patrol/rows/unfinished-formula.ts'
 import { done, type DoneRequest } from '../../src/fleet/formulas/done.ts'
 import { readAgentFile } from '../../src/fleet/agent-file.ts'
 import { sling } from '../../src/fleet/sling/sling.ts'
@@ -21,6 +24,8 @@ import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { liveness } from '../../src/process/identity.ts'
 import { launchingWith } from '../helpers/launching.ts'
 import { assertHooksAgree, type FleetWorld, type FleetWorldOptions, makeFleetWorld } from '../helpers/fleet.ts'
+
+const finishFormulas = async (fleet: FleetContext) => (await runRows(fleet, [unfinishedFormula])).findings
 
 type AtWork = { readonly agent: FleetAgent; readonly environment: IsolatedEnvironment; readonly item: number }
 
@@ -125,6 +130,13 @@ describe('done', () => {
     expect(await resolveCodebase(asAgent, { cwd: path })).toMatchObject({ remote: undefined })
     expect(await why()).toMatchObject({ kind: 'remote-unconfirmed' })
     expect(world.box.raw(origin, 'for-each-ref')).toBe('')
+    // Once for each reason, not for each attempt.
+    const refusals = world.told.filter((event) => event.kind === 'refused')
+    expect(refusals.map(({ why: one }) => one.kind === 'not-published' && one.why.kind)).toEqual([
+      'remote-ambiguous',
+      'remote-unconfirmed',
+    ])
+    expect(refusals.map(needsPerson)).toEqual([true, true])
     await addCodebase(world.context, repository, '/')
     expect(await needs()).toEqual([])
     expect(await finish(world, work)).toMatchObject({ outcome: 'done' })

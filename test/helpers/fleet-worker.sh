@@ -4,7 +4,7 @@ crash() { kill -9 $$; }
 echo "ready $COPPICE_AGENT $COPPICE_ITEM"
 while IFS= read -r line; do
   case "$line" in
-  'You are '* | 'Item '*) echo "told: $line" ;;
+  'You '* | 'Item '* | 'Patrol: '*) echo "told: $line" ;;
   *) eval "$line" ;;
   esac
   echo "ready after: $line"

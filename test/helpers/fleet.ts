@@ -8,6 +8,7 @@ import type { Item } from '../../src/domain/fleet/item.ts'
 import type { PoolSettings } from '../../src/domain/fleet/pool.ts'
 import type { FleetEvent } from '../../src/domain/fleet/event.ts'
 import type { FleetContext } from '../../src/fleet/context.ts'
+import { recordEvent } from '../../src/fleet/events/record.ts'
 import { endSession } from '../../src/fleet/end-session.ts'
 import { agentDirectory, logFile } from '../../src/fleet/sessions/paths.ts'
 import { createSessions } from '../../src/fleet/sessions/registry.ts'
@@ -87,7 +88,10 @@ export const makeFleetWorld = async ({
   const told: FleetEvent[] = []
   const fleet: FleetContext = {
     ...fleetIn(isolation, box.env, agents),
-    notify: async (_store, event) => void told.push(event),
+    notify: async (store, event) => {
+      told.push(event)
+      await recordEvent({ isolation, redact: (text) => text }, store, event)
+    },
     ...overrides,
   }
   const { sessions } = fleet

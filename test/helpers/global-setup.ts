@@ -1,12 +1,19 @@
 import { tmpdir } from 'node:os'
+import { parseArgs } from 'node:util'
 import type { TestProject } from 'vitest/node'
 import { findProgram } from '../../src/process/find-program.ts'
 import { shareBuild } from './built.ts'
 import { sharePostgres } from './postgres.ts'
 import { makeRunDirectory } from './run-directory.ts'
 
-/** `vitest run` and nothing else: whoever names files waits for nothing that those do not need. */
-const isWholeRun = process.argv.slice(2).join(' ') === 'run'
+/** `vitest run` without names of files: whoever names some waits for nothing that those do not need. */
+const isWholeRun =
+  parseArgs({
+    args: process.argv.slice(2),
+    options: { config: { type: 'string' }, reporter: { type: 'string' }, outputFile: { type: 'string' } },
+    strict: false,
+    allowPositionals: true,
+  }).positionals.join(' ') === 'run'
 
 /** Runs once before all tests. What many test files need is made once for a whole run; otherwise each makes its own. */
 export const setup = async ({ config }: TestProject): Promise<() => void | Promise<void>> => {

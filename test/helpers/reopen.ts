@@ -20,6 +20,7 @@ export const reopen = (root: string): Sandbox => {
     path: (...parts) => join(root, ...parts),
     raw: never,
     repo: never,
+    repoWithOrigin: never,
     bare: never,
     [Symbol.dispose]: never,
   }

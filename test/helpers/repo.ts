@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type Sha, toRepoPath, toSha } from '../../src/domain/names.ts'
@@ -17,6 +17,8 @@ export type Sandbox = {
   readonly raw: (cwd: string, ...args: string[]) => string
   /** A repository with one commit on `main`; `path` is its checkout. */
   repo(name?: string, template?: Template): TestRepo
+  /** The same, with a bare `origin.git` beside it that `main` was pushed to. */
+  repoWithOrigin(name?: string, template?: Template): TestRepo
   bare(name?: string): TestRepo
   path(...parts: string[]): string
   [Symbol.dispose](): void
@@ -48,6 +50,13 @@ export const makeSandbox = (temporary = tmpdir()): Sandbox => {
     '[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n',
   )
   const raw: Sandbox['raw'] = (cwd, ...args) => plainGit(args, { cwd, env })
+  const copyOf = (original: string, name: string): TestRepo => {
+    const path = join(root, name)
+    cpSync(original, path, { recursive: true })
+    // What the index knows of a file (inode, times) is that of the original.
+    raw(path, 'update-index', '-q', '--refresh')
+    return testRepo(raw, path, join(path, '.git'))
+  }
   return {
     root,
     home,
@@ -55,12 +64,14 @@ export const makeSandbox = (temporary = tmpdir()): Sandbox => {
     raw,
     git: (options) => createGit({ env, home: join(home, '.coppice'), now: Date.now, ...options }),
     path: (...parts) => join(root, ...parts),
-    repo: (name = 'repo', template = firstCommit) => {
-      const path = join(root, name)
-      cpSync(originalOf(template), path, { recursive: true })
-      // What the index knows of a file (inode, times) is that of the original.
-      raw(path, 'update-index', '-q', '--refresh')
-      return testRepo(raw, path, join(path, '.git'))
+    repo: (name = 'repo', template = firstCommit) => copyOf(originalOf(template), name),
+    repoWithOrigin: (name = 'repo', template = firstCommit) => {
+      const original = originalWithOrigin(template)
+      cpSync(join(original, 'origin.git'), join(root, 'origin.git'), { recursive: true })
+      const repo = copyOf(join(original, 'original'), name)
+      const config = join(repo.commonDir, 'config')
+      writeFileSync(config, readFileSync(config, 'utf8').replaceAll(original, root))
+      return repo
     },
     bare: (name = 'bare.git') => {
       const path = join(root, name)
@@ -100,6 +111,26 @@ const originalOf = (template: Template): string => {
   template(testRepo(box.raw, path, join(path, '.git')))
   originals.set(template, path)
   return path
+}
+
+const originalsWithOrigin = new Map<Template, string>()
+
+/** The directory of both. A push starts six processes. */
+const originalWithOrigin = (template: Template): string => {
+  const known = originalsWithOrigin.get(template)
+  if (known !== undefined) return known
+  const box = makeSandbox(runDirectory())
+  addOrigin(box, box.repo('original', template))
+  originalsWithOrigin.set(template, box.root)
+  return box.root
+}
+
+/** A bare repository as `origin`, with `main`. */
+export const addOrigin = (box: Sandbox, repo: TestRepo): void => {
+  const { path } = box.bare('origin.git')
+  repo.git('remote', 'add', 'origin', path)
+  repo.git('push', '-q', 'origin', 'main')
+  repo.git('remote', 'set-head', 'origin', 'main')
 }
 
 let bareOriginal: string | undefined

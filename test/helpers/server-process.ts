@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, vi } from 'vitest'
+import { afterAll, beforeAll, describe } from 'vitest'
 import type { IsolationHints } from '../../src/domain/hints.ts'
 import { everyCase } from './every-case.ts'
 import { built } from './built.ts'
@@ -11,9 +11,6 @@ import type { CliResult } from './cli.ts'
 import { startPostgres, type TestPostgres } from './postgres.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
 import { needsOwnProcess, runWarm } from './warm-cli.ts'
-
-/** Each of these tests starts several processes: on a busy machine that takes a while. */
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 const root = resolve(import.meta.dirname, '../..')
 const node = join(root, 'node_modules/.bin/node')

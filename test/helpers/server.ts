@@ -16,7 +16,7 @@ import { createMetrics } from '../../src/server/metrics.ts'
 import { ensureToken } from '../../src/server/token-file.ts'
 import type { IncomingMessage } from '../../src/domain/message.ts'
 import { makeWorld, type World, type WorldOptions } from './world.ts'
-import { noFleet } from './no-fleet.ts'
+import { fleetIn } from './fleet.ts'
 
 /** A listening server over a real store and real git. Messages are accepted durably and worked on by nobody. */
 export type ServerUnderTest = {
@@ -136,10 +136,10 @@ const recording = ({ context }: World, changes: Changes, accepted: IncomingMessa
   }
 }
 
-const conversationsContext = ({ context, provider }: World, changes: Changes): ConversationsContext => ({
+const conversationsContext = ({ box, context, provider }: World, changes: Changes): ConversationsContext => ({
   isolation: context,
   environments: async () => provider,
-  fleet: noFleet,
+  fleet: async () => fleetIn(context, box.env),
   queue: createStoreQueue({ ...context, ids: randomUUID, endRun: async () => true }),
   agents: new Map(),
   deliveries: new Map(),

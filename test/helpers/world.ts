@@ -16,7 +16,7 @@ import { selfIdentity } from '../../src/process/identity.ts'
 import { createLogger } from '../../src/process/log.ts'
 import type { Store } from '../../src/store/store.ts'
 import { randomUUID } from 'node:crypto'
-import { makeSandbox, type Sandbox, type Template, type TestRepo } from './repo.ts'
+import { addOrigin, makeSandbox, type Sandbox, type Template, type TestRepo } from './repo.ts'
 import { openCopiedStore } from './store.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
 import { knownPlatforms } from '../../src/platforms/capabilities.ts'
@@ -45,14 +45,11 @@ export type WorldOptions = {
 
 export const makeWorld = async (options: WorldOptions = {}): Promise<World> => {
   const box = makeSandbox()
-  const repo = box.repo('project', options.template)
+  // What is prepared is pushed, too.
+  const isCopied = options.remote === true && options.prepare === undefined
+  const repo = isCopied ? box.repoWithOrigin('project', options.template) : box.repo('project', options.template)
   options.prepare?.(repo, box)
-  if (options.remote === true) {
-    box.bare('origin.git')
-    repo.git('remote', 'add', 'origin', box.path('origin.git'))
-    repo.git('push', '-q', 'origin', 'main')
-    repo.git('remote', 'set-head', 'origin', 'main')
-  }
+  if (options.remote === true && !isCopied) addOrigin(box, repo)
   const progress: string[] = []
   const context = await makeContext(box, { progress: (message) => progress.push(message), ...options.context }, options)
   const codebase = await register(context, repo, options.remote === true)

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
 import { poolTable } from '../../src/domain/config/fleet.ts'
 import { defaultSettings, type Settings } from '../../src/domain/config/settings.ts'
-import type { RepoConfig } from '../../src/domain/config/repository.ts'
+import type { RepoSettings } from '../../src/domain/config/repository.ts'
 import type { PoolSettings } from '../../src/domain/fleet/pool.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { sendTo } from '../helpers/send.ts'
@@ -26,7 +26,10 @@ const repository = (yaml: string, prepare: NonNullable<WorldOptions['prepare']> 
     },
   })
 
-const repoKeys: Record<keyof RepoConfig, () => Promise<void>> = {
+/** `test/fleet/landing.test.ts` sees the effect of each. */
+type LandingKey = Extract<keyof RepoSettings, `landing${string}`>
+
+const repoKeys: Record<Exclude<keyof RepoSettings, LandingKey>, () => Promise<void>> = {
   base: async () => {
     await using world = await repository('base: develop', (repo) => void repo.git('branch', 'develop'))
     expect((await issue(world, 1)).baseBranch).toBe('develop')
@@ -140,7 +143,15 @@ const settingKeys: Record<keyof Settings, Probe | ReadBy> = {
   fleetSession: 'src/main/fleet.ts',
   patrolSeconds: 'src/fleet/schedule.ts',
   maxAgents: 'src/fleet/sling/hook.ts',
+  fleetRestarts: 'src/fleet/patrol/look.ts',
+  stuckMinutes: 'src/fleet/patrol/look.ts',
+  massDeathAgents: 'src/fleet/patrol/rows/mass-death.ts',
+  massDeathSeconds: 'src/fleet/patrol/rows/mass-death.ts',
+  supervisor: 'src/fleet/patrol/supervisor.ts',
+  supervisorMinutes: 'src/fleet/patrol/supervisor.ts',
   pools: 'src/fleet/pools.ts',
+  hooks: 'src/main/hooks.ts',
+  eventDays: 'src/cleanup/schedule.ts',
   isolationProvider: async () => {
     await using world = await makeWorld({ settings: { isolationProvider: 'clone' } })
     expect((await issue(world, 1)).provider).toBe('clone')

@@ -93,7 +93,11 @@ test('what was done and said more than 30 days ago is forgotten, and nothing els
   await store.outbox.append([reply('old', at.old), reply('young', at.young), reply('waiting', at.old)])
   for (const id of ['old', 'young'] as const) await store.outbox.update(id, { state: 'sent', sentAt: at[id] })
   for (const id of ['old', 'young']) attachmentDirectory(world.context.home, id).complete({ files: [], notFetched: [] })
+  const event = { kind: 'landed', codebaseId: undefined, codebase: undefined, itemId: 7, agent: undefined }
+  const fields = { item: { id: 7, title: 'x' } }
+  for (const id of ['old', 'young'] as const) await store.events.record({ ...event, fields, id, at: at[id] })
   expect(await scheduleOf(world).runNow()).toMatchObject({ forgotten: { messages: 1, replies: 1 } })
+  expect((await store.events.page({ after: 0, limit: 9 })).map(({ number }) => number)).toEqual([2])
   expect(readdirSync(join(world.context.home, 'attachments')), 'files that came with them').toEqual(['young.json'])
   const known = async (get: (id: string) => Promise<unknown>): Promise<string[]> => {
     const found: string[] = []

@@ -16,6 +16,7 @@ import { createEnvironments } from '../../src/isolation/environments.ts'
 import { trustEnvironment } from '../../src/isolation/providers/checkout/trust-environment.ts'
 import { followPullRequest } from '../../src/isolation/providers/checkout/follow.ts'
 import { everyCase } from '../helpers/every-case.ts'
+import { firstCommit } from '../helpers/repo.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
   ask,
@@ -42,7 +43,8 @@ const withSecrets: WorldOptions = {
   remote: true,
   settings: { worktreesPerCodebase: 100 },
   context: { approve: () => Promise.resolve(true) },
-  prepare: (repo) => {
+  template: (repo) => {
+    firstCommit(repo)
     repo.commit('.gitignore', '.env\ncache\nran\n.beads/\n')
     repo.commit(
       '.coppice/config.yaml',

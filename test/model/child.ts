@@ -17,6 +17,9 @@ export type Orders = {
 
 const orders = JSON.parse(process.argv[2] ?? '') as Orders
 const path = (...parts: string[]): string => [orders.root, ...parts].join('/')
+const notHere = (): never => {
+  throw new Error('not here')
+}
 let reached = 0
 const context = await makeContext(
   {
@@ -26,12 +29,9 @@ const context = await makeContext(
     path,
     git: (options) => createGit({ env: orders.env, home: path('state'), now: Date.now, ...options }),
     raw: () => '',
-    repo: () => {
-      throw new Error('not here')
-    },
-    bare: () => {
-      throw new Error('not here')
-    },
+    repo: notHere,
+    repoWithOrigin: notHere,
+    bare: notHere,
     [Symbol.dispose]: () => undefined,
   },
   {

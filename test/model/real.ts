@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Codebase } from '../../src/domain/environment.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { built } from '../helpers/built.ts'
-import { plainGit } from '../helpers/repo.ts'
+import { firstCommit, plainGit, type Template } from '../helpers/repo.ts'
 import { type World, makeWorld } from '../helpers/world.ts'
 import type { Orders } from './child.ts'
 import type { Operation } from './operation.ts'
@@ -57,6 +57,19 @@ const limit = 5
 export const prNumbers = [11, 12, 13]
 export const prBranch = (number: number): string => `feature/pr-${number}`
 
+const withTopics: Template = (repo) => {
+  firstCommit(repo)
+  repo.write('.gitignore', '*.log\n')
+  repo.commit('src/a.txt', 'a\n')
+  repo.git('add', '.gitignore')
+  repo.git('commit', '-q', '-m', 'ignore')
+  for (const branch of ['topic-1', 'topic-2']) {
+    repo.git('switch', '-q', '-c', branch)
+    repo.commit(`${branch}.txt`, `${branch}\n`)
+    repo.git('switch', '-q', 'main')
+  }
+}
+
 export const makeReal = async (counts: Counts): Promise<{ model: Model; real: Real }> => {
   const start = Date.now()
   const time = { now: start }
@@ -64,17 +77,7 @@ export const makeReal = async (counts: Counts): Promise<{ model: Model; real: Re
     remote: true,
     settings: { spares: 1, worktreesPerCodebase: limit },
     context: { clock: () => time.now },
-    prepare: (repo) => {
-      repo.write('.gitignore', '*.log\n')
-      repo.commit('src/a.txt', 'a\n')
-      repo.git('add', '.gitignore')
-      repo.git('commit', '-q', '-m', 'ignore')
-      for (const branch of ['topic-1', 'topic-2']) {
-        repo.git('switch', '-q', '-c', branch)
-        repo.commit(`${branch}.txt`, `${branch}\n`)
-        repo.git('switch', '-q', 'main')
-      }
-    },
+    template: withTopics,
   })
   const { box, repo, context } = world
   const git: RunGit = (cwd, ...args) => {

@@ -306,6 +306,7 @@ const issueFields = (
 type Pull = {
   readonly number: number
   readonly merged?: boolean
+  readonly state?: string
   readonly merge_commit_sha?: string
   readonly head: { readonly ref: string; readonly sha: string; readonly repo: { readonly full_name: string } | null }
   readonly base: { readonly ref?: string; readonly repo: { readonly full_name: string } }
@@ -368,6 +369,7 @@ const pullFields = (pull: Pull | undefined, closes: readonly string[]): Fields =
   ...(pull && {
     number: pull.number,
     merged: pull.merged === true,
+    closed: pull.merged === true || pull.state === 'closed',
     headRefOid: pull.head.sha,
     headRefName: pull.head.ref,
     headRepository: pull.head.repo && { nameWithOwner: pull.head.repo.full_name },

@@ -1,5 +1,11 @@
 import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setImmediate as others } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Item } from '../../src/domain/fleet/item.ts'
+import { recordEvent } from '../../src/fleet/events/record.ts'
+import { eventStream } from '../../src/server/event-stream.ts'
+import { openStore } from '../../src/store/open.ts'
 import { makeServer, type ServerUnderTest } from '../helpers/server.ts'
 
 let under: ServerUnderTest
@@ -175,5 +181,118 @@ describe('metrics', () => {
     for (const line of text.trim().split('\n')) {
       expect(line).toMatch(/^(?:# (?:HELP|TYPE) [a-z_]+ .+|[a-z_]+(?:\{(?:[a-z_]+="[^"\\\n]*",?)*\})? \d+(?:\.\d+)?)$/)
     }
+  })
+})
+
+describe('events of the fleet', () => {
+  const record = async ({ world }: ServerUnderTest, ...titles: string[]): Promise<void> => {
+    const { store, ids, clock } = world.context
+    for (const title of titles) {
+      const item = { id: 7, title, codebaseId: world.codebase.id } as Item
+      const parked = { kind: 'parked', item, reason: { kind: 'asked', note: undefined } } as const
+      const event = title.startsWith('ask') ? parked : ({ kind: 'landed', item } as const)
+      const recorder = { isolation: { ids, clock }, redact: (text: string) => text }
+      await store.transaction((inside) => recordEvent(recorder, inside, event))
+    }
+  }
+  const numbersIn = (text: string): string[] => [...text.matchAll(/^id: (\d+)$/gm)].map(([, number = '']) => number)
+  type Page = { readonly events: { readonly number: number; readonly title: string }[]; readonly next: number }
+
+  test('are listed by number and kind, with the number to continue after', async () => {
+    await using other = await makeServer()
+    const page = async (query: string): Promise<Page> =>
+      (await (await other.call(`/api/events?${query}`)).json()) as Page
+    expect(await page('limit=10')).toEqual({ events: [], next: 0 })
+    await record(other, 'one', 'ask two', 'three', 'ask four')
+    const first = await page('after=0&limit=3')
+    expect([first.events.map(({ title }) => title), first.next]).toEqual([['one', 'ask two', 'three'], 3])
+    expect(first.events[1]).toMatchObject({ number: 2, kind: 'parked', needsYou: true, codebase: 'project', item: 7 })
+    expect((await page('after=3&limit=3')).events.map(({ number }) => number)).toEqual([4])
+    expect((await page('kind=needs-you&limit=9')).events.map(({ number }) => number)).toEqual([2, 4])
+    expect((await page('kind=landed&kind=closed&limit=9')).events.map(({ number }) => number)).toEqual([1, 3])
+    for (const query of ['limit=0', 'limit=1001', 'after=-1', 'after=x', 'kind=nothing', 'after=1&after=2']) {
+      expect([query, (await other.call(`/api/events?${query}`)).status]).toEqual([query, 400])
+    }
+    expect((await other.call('/api/events?after=0&limit=1', { token: null })).status).toBe(401)
+  })
+
+  test('are streamed with their numbers, and a client that reconnects gets what it missed', async () => {
+    await using other = await makeServer()
+    await record(other, 'before')
+    const live = reading(await other.call('/api/events'))
+    await record(other, 'one', 'two')
+    const text = await live.until('"title":"two"')
+    expect(numbersIn(text)).toEqual(['2', '3'])
+    expect(text).toMatch(/^id: 2\nevent: fleet\ndata: \{"number":2,.*\}$/m)
+    await live.cancel()
+    await record(other, 'three')
+    // The header counts more than the address: a browser sends both.
+    const headers = { 'last-event-id': '2' }
+    const again = reading(await other.call('/api/events?after=0', { headers }))
+    expect(numbersIn(await again.until('"title":"three"'))).toEqual(['3', '4'])
+    other.changes.emit({ type: 'codebase', id: 'c', name: 'c' })
+    await record(other, 'ask four')
+    expect(await again.until('ask four')).not.toContain('event: codebase')
+    await again.cancel()
+    const ofKind = reading(await other.call('/api/events?after=0&kind=needs-you'))
+    expect(numbersIn(await ofKind.until('ask four'))).toEqual(['5'])
+    await ofKind.cancel()
+  })
+
+  test('of other processes are found, when they say so and when they do not', async () => {
+    await using other = await makeServer()
+    const stream = reading(await other.call('/api/events'))
+    const elsewhere = await openStore({ sqliteFile: join(other.world.context.home, 'coppice.db') })
+    const there = { ...other, world: { ...other.world, context: { ...other.world.context, store: elsewhere } } }
+    await record(there, 'one')
+    await stream.until('"title":"one"')
+    await record(there, 'two')
+    await other.call('/api/wake', { method: 'POST' })
+    await stream.until('"title":"two"')
+    await elsewhere.close()
+    await stream.cancel()
+  })
+
+  test('wait for a reader who is slow: no more is read than fits the buffer', async () => {
+    const reads: number[] = []
+    const item = { id: 7, title: 'x'.repeat(3_900) }
+    const event = { kind: 'landed', item } as const
+    const around = { at: 1, kind: 'landed', itemId: 7, agent: undefined, codebase: undefined, event }
+    const stream = eventStream({
+      subscribe: () => () => undefined,
+      recorded: {
+        after: 0,
+        // There is always more.
+        read: async (after) => {
+          reads.push(after)
+          await others()
+          const events = Array.from({ length: 50 }, (_, i) => ({ ...around, number: after + 1 + i }))
+          return { events, next: after + 50 }
+        },
+        subscribe: () => () => undefined,
+      },
+      redact: (text) => text,
+      stopping: new AbortController().signal,
+      disconnect: () => expect.unreachable(),
+      heartbeatMs: 60_000,
+      onEnd: () => undefined,
+    })
+    const turns = async (count: number): Promise<number> => {
+      for (let i = 0; i < count; i += 1) await others()
+      return reads.length
+    }
+    const full = await turns(100)
+    expect(full).toBeLessThan(10)
+    expect(await turns(100)).toBe(full)
+    const reader = stream.getReader()
+    const numbers: number[] = []
+    while (numbers.length < 1_000) {
+      const { value } = await reader.read()
+      numbers.push(...numbersIn(new TextDecoder().decode(value)).map(Number))
+    }
+    expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, i) => i + 1))
+    await reader.cancel()
+    const ended = await turns(20)
+    expect(await turns(20)).toBe(ended)
   })
 })

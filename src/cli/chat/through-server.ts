@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Change } from '../../conversations/changes.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { HistoryEntry } from '../../platforms/history.ts'
+import { readEventStream } from '../event-stream.ts'
 import { answersTo, type Exchange } from './exchange.ts'
 import { coppice, remedy } from '../../domain/remedy.ts'
 
@@ -104,27 +105,10 @@ const openEvents = async (
 /** Forwards events; resolves when the message is done or the stream ends. */
 const follow = (response: Response, id: string, watch: (change: Change) => void): Promise<void> => {
   const done = Promise.withResolvers<void>()
-  void read(response, (change) => {
+  void readEventStream(response, (data) => {
+    const change = data as Change
     watch(change)
     if (change.type === 'message' && change.id === id && change.state === 'done') done.resolve()
   }).then(done.resolve)
   return done.promise
-}
-
-const read = async (response: Response, watch: (change: Change) => void): Promise<void> => {
-  let rest = ''
-  try {
-    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-      rest += chunk
-      const events = rest.split('\n\n')
-      rest = events.pop() ?? ''
-      for (const event of events) {
-        const data = /^data: (.*)$/m.exec(event)?.[1]
-        if (data === undefined) continue
-        watch(JSON.parse(data) as Change)
-      }
-    }
-  } catch {
-    // The live view ended; the record has the reply.
-  }
 }

@@ -12,12 +12,12 @@ const run = async (call: Call): Promise<Trusted> => {
 
 const toText = ({ codebase: { name }, setup, teardown, allowForks, checks }: Trusted, { paint }: View): string => {
   if (setup.length + teardown.length + checks.length === 0 && !allowForks)
-    return `${name} has no setup, teardown or formula commands, so there is nothing to trust.`
+    return `${name} has no setup, teardown, formula or landing commands, so there is nothing to trust.`
   return [
     `${paint('green', 'Trusted')}: ${paint('bold', name)} may run these, until they change:`,
     ...setup.map((line) => `  setup     ${printable(line)}`),
     ...teardown.map((line) => `  teardown  ${printable(line)}`),
-    ...checks.map((line) => `  formula   ${printable(line)}`),
+    ...checks.map((line) => `  check     ${printable(line)}`),
     ...(allowForks ? ['  allowForks: also in worktrees of forks, which get the copied files too'] : []),
   ].join('\n')
 }

@@ -9,6 +9,8 @@ import { repositoryState } from '../../isolation/codebases/repository-place.ts'
 import { resolveCodebase } from '../../isolation/codebases/codebases.ts'
 import { type Call, command, isSet, cwdOf, type Workplace } from '../../commands/command.ts'
 import { type Finding, fix, problem } from '../doctor/finding.ts'
+import { examineHooks } from '../doctor/hooks.ts'
+import { examineFleet } from '../doctor/fleet.ts'
 import { examineMachine } from '../doctor/machine.ts'
 import { examineCodebase, examineHome } from '../doctor/records.ts'
 import { exitCodes, faultMessage } from '../../commands/views/failure.ts'
@@ -25,8 +27,10 @@ const run = async (call: Call): Promise<DoctorResult> => {
   const { fixed, failed } = isSet(call.values, 'fix') ? await repair(context, codebases) : { fixed: [], failed: [] }
   const findings = [
     ...(await examineMachine(workplace)),
+    ...(await examineHooks(workplace)),
     ...failed,
     ...(await Promise.all((await codebasesOf(call, workplace)).map((one) => examineCodebase(context, one)))).flat(),
+    ...(call.codebase === undefined ? await examineFleet(workplace) : []),
     ...(await examineHome(context, await context.store.codebases.list(context.host))),
   ]
   return { findings: withoutRepeated(findings, failed), fixed }

@@ -27,6 +27,8 @@ export const agentSessionCommand = command<undefined, CliCall>({
   run: async (call) => {
     const { context, ...workplace } = await call.open()
     const fleet = await workplace.fleet()
+    // A question parks the item while this goes on.
+    context.store.events.onRecorded(() => void fleet.wakeServer())
     const view: View = { ...asProgram, paint: plain, now: context.clock() }
     const show = (text: string): void => call.live?.(text)
     const input = readInput(process.stdin)

@@ -159,6 +159,31 @@ export const fleetCommands: readonly CommandRow[] = [
     load: async () => (await import('./sling.ts')).sling,
   },
   {
+    name: 'land',
+    usage: '<item|branch> [--wait] | --run',
+    summary: 'queue work for the base branch',
+    details:
+      'The server tests what is queued with the gates of the repository and pushes it to the base branch. Without a server, use --run.',
+    options: {
+      wait: { type: 'boolean', summary: 'wait until it has landed or was refused' },
+      run: { type: 'boolean', summary: 'work off the queue now' },
+    },
+    words: [0, 1],
+    examples: ['coppice land 7', 'coppice land fix-login --wait', 'coppice land --run'],
+    chat: { usage: '<item|branch>', options: [], words: [1, 1], examples: ['coppice land 7'] },
+    load: async () => (await import('./land.ts')).land,
+  },
+  {
+    name: 'landings',
+    usage: '[--all]',
+    summary: 'list the landing queue and what landed last',
+    options: { all: { type: 'boolean', summary: 'include everything that was finished' } },
+    words: [0, 0],
+    examples: ['coppice landings', 'coppice landings --json'],
+    chat: {},
+    load: async () => (await import('./landings.ts')).landings,
+  },
+  {
     name: 'fleet status',
     aliases: ['fleet'],
     usage: '',

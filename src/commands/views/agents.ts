@@ -4,6 +4,7 @@ import { coppice, type Remedy, remedy, shell } from '../../domain/remedy.ts'
 import { shellWord } from '../../domain/text/shell-word.ts'
 import type { AgentDetails, NeedsYou } from '../../fleet/status.ts'
 import { explainDone } from './fleet-refusals.ts'
+import { explainBlock } from './landings.ts'
 import { describeParkReason, placeJson } from './items.ts'
 import { ago, asProgram, type Cell, type Style } from './view.ts'
 
@@ -29,7 +30,7 @@ const sessionJson = ({ session }: FleetAgent) =>
     ? null
     : { kind: session.kind, target: session.target, pid: session.root.pid, startedAt: session.startedAt }
 
-const styles: Readonly<Record<FleetAgentState, Style>> = {
+export const agentStateStyles: Readonly<Record<FleetAgentState, Style>> = {
   spawning: 'yellow',
   working: 'green',
   finishing: 'cyan',
@@ -51,7 +52,7 @@ export const agentCells = (
   { text: agent.name, style: 'bold' },
   {
     text: agentStateWord(agent),
-    style: styles[agent.state],
+    style: agentStateStyles[agent.state],
   },
   { text: agent.pool ?? 'crew', style: 'dim' },
   { text: agent.itemId === undefined ? '' : `${agent.itemId}  ${item?.title ?? ''}` },
@@ -82,8 +83,28 @@ export const describeNeed = (need: NeedsYou): string => {
         : `the session of ${need.agent} has ended, and item ${need.item} isn't finished`
     case 'refused':
       return `item ${need.item} can't be finished by ${need.agent}: ${explainDone(need.why, asProgram).what}`
+    case 'landing-blocked':
+      return `nothing can land in ${need.codebase}: ${explainBlock(need.why, need.codebase).what}`
     case 'stuck':
       return `no sign of life from ${need.agent} for a while`
+  }
+}
+
+/** The same without its subject, for where that is shown already. */
+export const describeNeedOfRow = (need: NeedsYou): string => {
+  switch (need.kind) {
+    case 'paused':
+      return need.why
+    case 'parked':
+      return need.reason === undefined ? 'parked' : describeParkReason(need.reason)
+    case 'no-session':
+      return 'its session has ended'
+    case 'refused':
+      return `can't finish: ${explainDone(need.why, asProgram).what}`
+    case 'landing-blocked':
+      return explainBlock(need.why, need.codebase).what
+    case 'stuck':
+      return 'no sign of life'
   }
 }
 
@@ -99,7 +120,11 @@ export const needRemedies = (need: NeedsYou): readonly Remedy[] => {
         reason,
         running,
       } = need
-      if (agent === undefined) return [remedy`put it back into the queue: ${coppice(`item reopen ${itemId}`)}`]
+      if (agent === undefined) {
+        const again = remedy`try to land it again: ${coppice(`land ${itemId}`)}`
+        const reopen = remedy`put it back into the queue: ${coppice(`item reopen ${itemId}`)}`
+        return reason?.kind === 'conflict' || reason?.kind === 'gate-failed' ? [reopen, again] : [reopen]
+      }
       const goOn = remedy`let ${agent} continue: ${coppice(`sling ${itemId}`)}`
       return reason?.kind === 'asked' && reason.note !== undefined ? answers(agent, goOn, running) : [goOn]
     }
@@ -110,6 +135,8 @@ export const needRemedies = (need: NeedsYou): readonly Remedy[] => {
         ...personRemedies(need.why),
         remedy`then let it try again: ${coppice(`nudge ${shellWord(need.agent)} "run coppice done again"`)}`,
       ]
+    case 'landing-blocked':
+      return explainBlock(need.why, need.codebase).todo
     case 'stuck':
       return [remedy`see what it does: ${coppice(`peek ${shellWord(need.agent)}`)}`]
   }

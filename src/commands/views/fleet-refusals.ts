@@ -9,7 +9,7 @@ import { describeUncommitted } from './uncommitted.ts'
 import { asProgram, type View } from './view.ts'
 
 /** `what` prevents it, as a clause without a full stop; `todo` lists remedies. */
-type Explained = { readonly what: string; readonly todo: readonly Remedy[] }
+export type Explained = { readonly what: string; readonly todo: readonly Remedy[] }
 
 export const explainSling = (why: SlingRefusal, itemId: number): Explained => {
   switch (why.kind) {

@@ -1,13 +1,16 @@
-import type { ItemEvent, SentBackReason } from '../../domain/fleet/event.ts'
-import { isParkedElsewhere, type Item } from '../../domain/fleet/item.ts'
+import type { ItemEvent, ItemName } from '../../domain/fleet/event.ts'
+import { isParkedElsewhere } from '../../domain/fleet/item.ts'
 import { withFullStop } from '../../domain/text/words.ts'
+import { explainDone } from './fleet-refusals.ts'
 import { describeParkReason } from './items.ts'
+import { describeLandingProblem } from './landings.ts'
+import { asProgram } from './view.ts'
 
 /** `Item 7 (Fix login)` */
-const named = ({ id, title }: Item): string => `Item ${id} (${title})`
+const named = ({ id, title }: ItemName): string => `Item ${id} (${title})`
 
 /** For the threads that follow an item. */
-export const describeItemEvent = (event: ItemEvent): string => {
+export const describeItemEvent = (event: ItemEvent<ItemName>): string => {
   const item = named(event.item)
   switch (event.kind) {
     case 'started':
@@ -18,6 +21,10 @@ export const describeItemEvent = (event: ItemEvent): string => {
       return isParkedElsewhere({ parked: event.reason })
         ? withFullStop(`${item} is parked: ${describeParkReason(event.reason)}`)
         : withFullStop(`${item} needs you: ${describeParkReason(event.reason)}`)
+    case 'refused':
+      return withFullStop(
+        `${item} needs you, because ${event.agent} can't finish it: ${explainDone(event.why, asProgram).what}`,
+      )
     case 'pull-request':
       return `${item} has a pull request: ${event.url}`
     case 'pushed':
@@ -27,7 +34,7 @@ export const describeItemEvent = (event: ItemEvent): string => {
     case 'queued':
       return `${item} is waiting to land (landing ${event.landing}).`
     case 'sent-back':
-      return `${item} couldn't land yet: ${describeSentBack(event.why)}. ${event.agent} is working on it again.`
+      return `${item} couldn't land yet: ${describeLandingProblem(event.why)}. ${event.agent} is working on it again.`
     case 'landed':
       return `${item} has landed.`
     case 'closed':
@@ -36,8 +43,3 @@ export const describeItemEvent = (event: ItemEvent): string => {
       return `${item} is open again.`
   }
 }
-
-const describeSentBack = (why: SentBackReason): string =>
-  why.kind === 'conflict'
-    ? `it conflicts with its base in ${why.paths.map((path) => `\`${path}\``).join(', ')}`
-    : `\`${why.command}\` failed`

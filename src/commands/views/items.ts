@@ -12,6 +12,7 @@ import type { FormulaRun } from '../../domain/fleet/formula.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { counted } from '../../domain/text/words.ts'
 import type { ItemDetails } from '../../fleet/items/details.ts'
+import { describeSentBack } from './landings.ts'
 import { describeBranchOutcome } from './merged.ts'
 import type { Cell, Style } from './view.ts'
 
@@ -89,6 +90,8 @@ export const describeChange = (change: ItemChange): string => {
       return `${stateWord(change.from)} → ${stateWord(change.to)}`
     case 'pull-request':
       return `opened ${change.url}`
+    case 'sent-back':
+      return describeSentBack(change)
   }
 }
 
@@ -120,6 +123,8 @@ export const describeParkReason = (reason: ParkReason): string => {
       return `its agent crashed ${counted(reason.restarts + 1, 'time')}, and its work is still in its worktree`
     case 'worktree-missing':
       return `its worktree is missing (unmounted?): ${reason.path}`
+    case 'other-branch':
+      return `its agent crashed, and its worktree is on ${reason.head ?? 'no branch'} instead of ${reason.branch}`
     case 'formula-failed':
       return `the step \`${reason.step}\` failed: ${reason.message}`
     case 'gate-failed':

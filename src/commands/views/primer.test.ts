@@ -42,8 +42,8 @@ test('a template is filled in once: placeholders in the text of an item stay as 
   expect(primerJson(given)).toMatchObject({ prompt: 'alder: {{finish}} $& {{branch}} (7)' })
 })
 
-test('says what `coppice done` does, and who merges what is only queued', () => {
+test('says what `coppice done` does, and where what is queued goes', () => {
   expect(primerText(primer('Fix login', { formula: 'land' }), view)).toContain(
-    'Run `coppice done` (it pushes the branch and records it in a queue; a person merges it).',
+    'Run `coppice done` (it pushes the branch and queues it for the base branch).',
   )
 })

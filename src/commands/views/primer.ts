@@ -3,6 +3,7 @@ import { fillPrompt } from '../../domain/fleet/prompt.ts'
 import { withoutInvisible } from '../../domain/text/visible.ts'
 import type { Attempt, Primer } from '../../fleet/prime.ts'
 import { agentJson } from './agents.ts'
+import { describeSentBack } from './landings.ts'
 import { describeParkReason, describeUnhook, itemJson, placeJson, stateWord } from './items.ts'
 import { describeUncommitted } from './uncommitted.ts'
 import { ago, type View } from './view.ts'
@@ -52,7 +53,10 @@ const section = (title: string, lines: readonly string[], none: string): string[
 const oneLine = (text: string): string => withoutInvisible(text).replaceAll(/\s+/g, ' ')
 
 const attemptLine = ({ at, agent, ended }: Attempt, now: number): string =>
-  `${ago(at, now)}: ${agent ?? 'parked'}${agent === undefined ? '' : ' '}${typeof ended === 'string' ? describeUnhook(ended) : `: ${oneLine(describeParkReason(ended))}`}`
+  `${ago(at, now)}: ${agent ?? (typeof ended === 'object' && ended.kind === 'sent-back' ? 'sent back' : 'parked')}${agent === undefined ? '' : ' '}${typeof ended === 'string' ? describeUnhook(ended) : `: ${oneLine(describeEnd(ended))}`}`
+
+const describeEnd = (ended: Exclude<Attempt['ended'], string>): string =>
+  ended.kind === 'sent-back' ? describeSentBack(ended) : describeParkReason(ended)
 
 const finishLines = ({ formula, item, codebase }: Primer): string[] => {
   const itemId = item?.id ?? 0
@@ -72,7 +76,7 @@ const whatFormulaDoes = (formula: string, { remote }: Pick<Codebase, 'remote'>):
     case 'pr':
       return 'pushes the branch and opens a pull request'
     case 'land':
-      return 'pushes the branch and records it in a queue; a person merges it'
+      return 'pushes the branch and queues it for the base branch'
     default:
       return `runs the repository's formula ${formula}`
   }
@@ -105,7 +109,7 @@ export const primerJson = (primer: Primer) => {
       at,
       agent: who ?? null,
       ended: typeof ended === 'string' ? ended : ended.kind,
-      message: typeof ended === 'string' ? describeUnhook(ended) : describeParkReason(ended),
+      message: typeof ended === 'string' ? describeUnhook(ended) : describeEnd(ended),
     })),
     finish: { formula: formula ?? null, command: 'coppice done', discard: 'coppice done --mode discard' },
     ...(template !== undefined && { prompt: rendered(template, primer) }),

@@ -3,6 +3,7 @@
  * terminal or a chat, and JSON. No other folder turns those values into words.
  */
 import { styleText } from 'node:util'
+import { cutTo, displayWidth } from '../../domain/text/width.ts'
 
 /** How to render text: colours, current time, command syntax. */
 export type View = {
@@ -117,7 +118,7 @@ const fittedLines = (
     headings.map((text): Cell => ({ text, style: 'dim' })),
     ...rows.map((row) => row.map((cell) => ({ ...cell, text: redact(cell.text) }))),
   ]
-  const widths = headings.map((_, i) => Math.max(...lines.map((row) => width(row[i]?.text ?? ''))))
+  const widths = headings.map((_, i) => Math.max(...lines.map((row) => displayWidth(row[i]?.text ?? ''))))
   let used = headings.map((_, i) => i).filter((i) => rows.some((row) => (row[i]?.text ?? '') !== ''))
   const total = (): number => used.reduce((sum, i) => sum + (widths[i] ?? 0), 2 * (used.length - 1))
   const dropped: string[] = []
@@ -151,34 +152,12 @@ const lineOf = (row: readonly Cell[], used: readonly number[], widths: readonly 
     .map((i, place) => {
       const { text, style } = row[i] ?? { text: '' }
       const last = place === used.length - 1
-      const shown = clipped(printable(text), widths[i] ?? 0)
-      const padding = last ? '' : ' '.repeat(Math.max(0, (widths[i] ?? 0) - width(shown)))
+      const shown = cutTo(printable(text), widths[i] ?? 0)
+      const padding = last ? '' : ' '.repeat(Math.max(0, (widths[i] ?? 0) - displayWidth(shown)))
       return (style === undefined ? shown : paint(style, shown)) + padding
     })
     .join('  ')
     .trimEnd()
-
-const clipped = (text: string, most: number): string => {
-  if (width(text) <= most) return text
-  let kept = ''
-  for (const char of text) {
-    if (width(kept + char) > most - 1) break
-    kept += char
-  }
-  return `${kept}…`
-}
-
-/** Code points, East Asian wide ones counted twice: good enough for columns. */
-const width = (text: string): number => {
-  let sum = 0
-  for (const char of text)
-    sum += /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\u{1f300}-\u{1faff}]/u.test(
-      char,
-    )
-      ? 2
-      : 1
-  return sum
-}
 
 /** `label  value` lines, the labels aligned. */
 export const facts = (rows: readonly (readonly [label: string, value: string])[], { paint, chat }: View): string => {
@@ -194,7 +173,7 @@ export const wrapped = (text: string, columns: number, indent: number): string =
   let line: string | undefined
   for (const word of text.split(' ')) {
     const longer: string = line === undefined ? word : `${line} ${word}`
-    if (line !== undefined && line.trim() !== '' && width(longer) > columns) {
+    if (line !== undefined && line.trim() !== '' && displayWidth(longer) > columns) {
       lines.push(line)
       line = ' '.repeat(indent) + word
     } else line = longer

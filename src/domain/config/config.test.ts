@@ -252,6 +252,7 @@ worktree:
   allowForks: true
 pullRequests:
   open: auto
+landing: { strategy: rebase, gates: [npm ci, npm test], timeout: 90s, batch: 8, retries: 1, returns: 0 }
 `
     expect(await repo(text)).toEqual({
       base: 'develop',
@@ -264,6 +265,13 @@ pullRequests:
       ports: ['PORT', 'DB_PORT'],
       allowForks: true,
       openPullRequests: 'auto',
+      landingStrategy: 'rebase',
+      landingGates: ['npm ci', 'npm test'],
+      landingTimeoutMs: 90_000,
+      landingBatch: 8,
+      landingRetries: 1,
+      landingReturns: 0,
+      configuresLanding: true,
     })
   })
 
@@ -357,6 +365,20 @@ pullRequests:
     'ports: 3000',
   ])('a bad value is refused: %s', async (line) => {
     await failure(repo(`worktree: { ${line} }`))
+  })
+
+  test.each([
+    ['strategy: fast-forward', 'squash, merge, rebase'],
+    ['gates: [""]', 'a shell command'],
+    ['timeout: 20', 'such as 20m'],
+    ['batch: 0', 'a whole number from 1 to 50'],
+    ['retries: yes', 'a whole number from 0 to 5'],
+    ['returns: -1', 'a whole number from 0 to 20'],
+    ['gate: npm test', 'did you mean "landing.gates"?'],
+  ])('a bad value for landing is refused: %s', async (line, right) => {
+    const error = await failure(repo(`landing: { ${line} }`))
+    expect(error.message).toMatch(/^\.coppice\/config\.yaml.*landing\./)
+    expect(error.remedy).toContain(right)
   })
 })
 

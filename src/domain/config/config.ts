@@ -6,6 +6,7 @@ import { join, normalize } from 'node:path'
 import { withVariables } from './agents.ts'
 import type { KnownKeys } from './file.ts'
 import { poolKeys } from './fleet.ts'
+import { hookKeys } from './hooks.ts'
 import * as rule from './rules.ts'
 import { defaultSettings, type Setting, type Settings, settingTable } from './settings.ts'
 import { AppError } from '../errors.ts'
@@ -59,6 +60,7 @@ const homeKeys = (): KnownKeys => ({
   keys: new Map(Object.values(settingTable).flatMap(({ key, rule }) => (key === undefined ? [] : [[key, rule]]))),
   opaque: ['platforms'],
   maps: new Map([['fleet.pools', poolKeys()]]),
+  lists: new Map([['hooks', hookKeys()]]),
 })
 
 /** An empty variable counts as unset: `WORKTREE_BASE= coppice …`. */

@@ -9,6 +9,18 @@ export type KnownKeys = {
   readonly opaque: readonly string[]
   /** Sections whose keys are names that the user chooses, such as `fleet.pools`. */
   readonly maps?: ReadonlyMap<string, MapKeys<unknown>>
+  /** Sections that are lists of entries with keys, such as `hooks`. */
+  readonly lists?: ReadonlyMap<string, ListKeys<unknown>>
+}
+
+/** A list's entries: the rules for the keys of each one. */
+export type ListKeys<T> = {
+  readonly most: number
+  readonly keys: ReadonlyMap<string, Rule<unknown>>
+  /** Builds the list's value from all entries, or returns a problem that involves several keys. */
+  readonly finish: (
+    entries: readonly ReadonlyMap<string, unknown>[],
+  ) => { readonly value: T } | { readonly at: readonly [entry: number, key: string]; readonly problem: string }
 }
 
 /** A section's entries: the rule for their names, and for the keys below each name. */
@@ -29,7 +41,7 @@ export type MapKeys<T> = {
 export const readConfigFile = (text: string, file: string, known: KnownKeys): Map<string, unknown> => {
   const lines = new LineCounter()
   const document = parse(text, file, lines)
-  const where = (path: readonly string[]): string => place(file, lineOf(document, path, lines))
+  const where = (path: Path): string => place(file, lineOf(document, path, lines))
   const found = new Map<string, unknown>()
   for (const [section, content] of entries(toPlain(document, file), () => sectionProblem(file, 'the file', known))) {
     if (known.opaque.includes(section)) {
@@ -37,7 +49,9 @@ export const readConfigFile = (text: string, file: string, known: KnownKeys): Ma
       continue
     }
     if (section.includes('.') || !sections(known).includes(section)) throw unknownKey(where([section]), section, known)
-    readSection([section], content)
+    const list = known.lists?.get(section)
+    if (list === undefined) readSection([section], content)
+    else readList(section, content, list)
   }
   return found
 
@@ -68,29 +82,65 @@ export const readConfigFile = (text: string, file: string, known: KnownKeys): Ma
       const at = [...path, name]
       const called = `${section}.${name}`
       validated(map.name, name, `a name in ${section}`, where(at))
-      const inner: KnownKeys = { keys: map.keys, opaque: [] }
-      const given = new Map<string, unknown>()
-      for (const [key, value] of entries(below, () => sectionProblem(where(at), `"${called}"`, inner))) {
-        const rule = map.keys.get(key)
-        if (rule === undefined) throw unknownKey(where([...at, key]), key, inner)
-        if (value !== null) given.set(key, validated(rule, value, `${called}.${key}`, where([...at, key])))
-      }
-      all.set(name, given)
+      all.set(name, readEntry(at, called, below, map.keys))
     }
-    if (all.size === 0) return
-    if (all.size > map.most) {
-      throw new AppError('config-invalid', `${where(path)}: ${section} has ${all.size} entries`, {
-        remedy: `${section} can have at most ${map.most}`,
+    finish(path, all.size, map.most, () => map.finish(all))
+  }
+
+  function readList(section: string, content: unknown, list: ListKeys<unknown>): void {
+    if (content === null) return
+    if (!Array.isArray(content)) {
+      throw new AppError('config-invalid', `${where([section])}: "${section}" must be a list`, {
+        remedy: `start each entry with "- "; its valid keys are ${[...list.keys.keys()].join(', ')}`,
       })
     }
-    const finished = map.finish(all)
+    const all = content.map((below: unknown, at) => readEntry([section, at], `${section}[${at}]`, below, list.keys))
+    finish([section], all.length, list.most, () => list.finish(all))
+  }
+
+  function readEntry(
+    at: Path,
+    called: string,
+    content: unknown,
+    keys: ReadonlyMap<string, Rule<unknown>>,
+  ): ReadonlyMap<string, unknown> {
+    const inner: KnownKeys = { keys, opaque: [] }
+    const given = new Map<string, unknown>()
+    for (const [key, value] of entries(content, () => sectionProblem(where(at), `"${called}"`, inner))) {
+      const rule = keys.get(key)
+      if (rule === undefined) throw unknownKey(where([...at, key]), key, inner)
+      if (value !== null) given.set(key, validated(rule, value, `${called}.${key}`, where([...at, key])))
+    }
+    return given
+  }
+
+  function finish(
+    path: readonly string[],
+    count: number,
+    most: number,
+    build: () => { readonly value: unknown } | { readonly at: Path; readonly problem: string },
+  ): void {
+    const section = path.join('.')
+    if (count === 0) return
+    if (count > most) {
+      throw new AppError('config-invalid', `${where(path)}: ${section} has ${count} entries`, {
+        remedy: `${section} can have at most ${most}`,
+      })
+    }
+    const finished = build()
     if ('value' in finished) found.set(section, finished.value)
     else {
       const at = [...path, ...finished.at]
-      throw new AppError('config-invalid', `${where(at)}: ${at.join('.')} doesn't fit`, { remedy: finished.problem })
+      const called = at
+        .map((part, i) => (typeof part === 'number' ? `[${part}]` : i === 0 ? part : `.${part}`))
+        .join('')
+      throw new AppError('config-invalid', `${where(at)}: ${called} doesn't fit`, { remedy: finished.problem })
     }
   }
 }
+
+/** Of keys, and of an entry's place in a list. */
+type Path = readonly (string | number)[]
 
 const parse = (text: string, file: string, lines: LineCounter): Document => {
   if (text.length > maxConfigLength) throw configTooLong(file, text.length)
@@ -160,7 +210,7 @@ const sections = (known: KnownKeys): string[] => {
     const parts = key.split('.')
     return parts.map((_, index) => parts.slice(0, index + 1).join('.'))
   })
-  return [...new Set([...parents, ...ofMaps, ...known.opaque])]
+  return [...new Set([...parents, ...ofMaps, ...(known.lists?.keys() ?? []), ...known.opaque])]
 }
 
 /** `cleanup.stale_days`, `worktrees.staleDays` and `staleDays` all mean `cleanup.staleDays`. */
@@ -195,7 +245,7 @@ const distance = (a: string, b: string): number => {
 const place = (file: string, line: number | undefined): string => (line === undefined ? file : `${file} line ${line}`)
 
 /** The value's line; for a key without a value, its section's. */
-const lineOf = (document: Document, path: readonly string[], lines: LineCounter): number | undefined => {
+const lineOf = (document: Document, path: Path, lines: LineCounter): number | undefined => {
   const node: unknown = document.getIn(path, true)
   if (isNode(node) && node.range) return lines.linePos(node.range[0]).line
   return path.length > 1 ? lineOf(document, path.slice(0, -1), lines) : undefined

@@ -37,7 +37,8 @@ const formulaName: Rule<string> = {
   read: (value) => (typeof value === 'string' && /^[a-z][a-z0-9-]{0,49}$/.test(value) ? value : undefined),
 }
 
-const poolName: Rule<string> = {
+/** A pool's or an agent's. */
+export const agentName: Rule<string> = {
   expected: 'a name of lowercase letters, digits and dashes',
   read: (value) => (typeof value === 'string' && agentNameProblem(value) === undefined ? value : undefined),
 }
@@ -100,7 +101,7 @@ export const poolTable: {
   },
   dependsOn: {
     default: [],
-    rule: rule.list(poolName, 100),
+    rule: rule.list(agentName, 100),
     about: 'Pools that must stop after this one.',
   },
   drainTimeoutMs: {
@@ -122,7 +123,7 @@ export const defaultPool: PoolSettings = {
 
 /** `fleet.pools` in `config.yaml`: a section for each pool. */
 export const poolKeys = (): MapKeys<readonly PoolSettings[]> => ({
-  name: poolName,
+  name: agentName,
   most: 50,
   keys: new Map(
     Object.entries<PoolRow<unknown> & { readonly key?: string }>(poolTable).map(([name, row]) => [

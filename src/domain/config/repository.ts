@@ -3,8 +3,15 @@ import * as rule from './rules.ts'
 import type { Rule } from './rules.ts'
 import { type ProviderName, providerNames } from '../provider-name.ts'
 import { maxGlobs } from '../glob.ts'
+import { type LandingStrategy, landingStrategies } from '../fleet/landing.ts'
 
-export type RepoConfig = {
+/** What the repository's file says, with defaults for the rest. */
+export type RepoConfig = RepoSettings & {
+  /** The file has a section `landing`. */
+  readonly configuresLanding: boolean
+}
+
+export type RepoSettings = {
   readonly base: string | undefined
   /** Undefined: use the home's setting. */
   readonly provider: ProviderName | undefined
@@ -25,6 +32,17 @@ export type RepoConfig = {
   readonly route: 'suggest' | 'run' | undefined
   /** Whether a run that committed opens a pull request by itself. */
   readonly openPullRequests: 'on-request' | 'auto'
+  readonly landingStrategy: LandingStrategy
+  /** Commands that must succeed before a branch lands. */
+  readonly landingGates: readonly string[]
+  /** For each gate. */
+  readonly landingTimeoutMs: number
+  /** How many branches are tested and land together. */
+  readonly landingBatch: number
+  /** How often a failed gate is run again on the same files. */
+  readonly landingRetries: number
+  /** How often an item goes back to its agent before a person is asked. */
+  readonly landingReturns: number
 }
 
 export const defaultRepoConfig: RepoConfig = {
@@ -40,6 +58,13 @@ export const defaultRepoConfig: RepoConfig = {
   allowForks: false,
   route: undefined,
   openPullRequests: 'on-request',
+  landingStrategy: 'squash',
+  landingGates: [],
+  landingTimeoutMs: 20 * 60_000,
+  landingBatch: 1,
+  landingRetries: 0,
+  landingReturns: 2,
+  configuresLanding: false,
 }
 
 /** The repository's `.coppice/config.yaml`; `file` is only for error messages. */
@@ -50,11 +75,12 @@ export const parseRepoConfig = async (text: string, file: string): Promise<RepoC
     Object.entries<RepoSetting<unknown>>(repoTable).map(([name, one]) => [repoKey(name, one), name]),
   )
   const given = [...found].map(([key, value]) => [nameOf.get(key) ?? key, value] as const)
-  return { ...defaultRepoConfig, ...Object.fromEntries(given) }
+  const configuresLanding = [...found.keys()].some((key) => key.startsWith('landing.'))
+  return { ...defaultRepoConfig, ...Object.fromEntries(given), configuresLanding }
 }
 
 /** Every setting of a repository, under `worktree` unless its row says otherwise. */
-export const repoTable: { readonly [Name in keyof RepoConfig]: RepoSetting<NonNullable<RepoConfig[Name]>> } = {
+export const repoTable: { readonly [Name in keyof RepoSettings]: RepoSetting<NonNullable<RepoSettings[Name]>> } = {
   base: {
     rule: rule.base,
     about:
@@ -106,6 +132,46 @@ export const repoTable: { readonly [Name in keyof RepoConfig]: RepoSetting<NonNu
     rule: rule.oneOf(['on-request', 'auto']),
     about:
       'Whether a run that committed also pushes its branch and opens a draft pull request: `auto`, or only `on-request` (`/pr`).',
+  },
+  landingStrategy: {
+    section: 'landing',
+    key: 'strategy',
+    rule: rule.oneOf(landingStrategies),
+    about:
+      'How a branch lands: as one commit (`squash`), with a merge commit (`merge`), or commit by commit (`rebase`).',
+  },
+  landingGates: {
+    section: 'landing',
+    key: 'gates',
+    rule: rule.list(rule.command, 50),
+    about:
+      'Commands that must succeed before a branch lands, in this order. They need your approval: `coppice codebase trust`.',
+  },
+  landingTimeoutMs: {
+    section: 'landing',
+    key: 'timeout',
+    rule: rule.duration(1_000, 24 * 60 * 60_000, '20m'),
+    about: 'How long each gate may take.',
+  },
+  landingBatch: {
+    section: 'landing',
+    key: 'batch',
+    rule: rule.wholeNumber(1, 50, 8),
+    about:
+      'How many branches are tested together and land together. If their gates fail, Coppice finds the branch that is to blame, and the others land.',
+  },
+  landingRetries: {
+    section: 'landing',
+    key: 'retries',
+    rule: rule.wholeNumber(0, 5, 1),
+    about: 'How often a failed gate is run again on the same files. If it then succeeds, it is reported as flaky.',
+  },
+  landingReturns: {
+    section: 'landing',
+    key: 'returns',
+    rule: rule.wholeNumber(0, 20, 2),
+    about:
+      'How often an item that conflicts or fails its gates goes back to its agent. After that, it waits for a person.',
   },
 }
 

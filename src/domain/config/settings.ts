@@ -8,9 +8,9 @@ import {
   permissions,
   type Permissions,
 } from './agents.ts'
-import type { PoolSettings } from '../fleet/pool.ts'
 import { type ProviderName, providerNames } from '../provider-name.ts'
-import { anyPools, defaultPool, type SessionChoice, sessionChoices } from './fleet.ts'
+import { type FleetSettings, fleetSettingTable } from './fleet-settings.ts'
+import { anyHooks, type HookSettings } from './hooks.ts'
 import * as rule from './rules.ts'
 import type { Rule } from './rules.ts'
 
@@ -34,6 +34,7 @@ export type Settings = {
   readonly restoreDays: number
   /** Ignored files are kept, smallest first, up to this size. */
   readonly restoreIgnoredBytes: number
+  readonly eventDays: number
   /** A conversation holds its environment until it is stale; merged work only this long after the last message. */
   readonly holdMergedHours: number
   /** Ignored directories that restore points skip, since a command can recreate them. */
@@ -57,12 +58,8 @@ export type Settings = {
   readonly budgetDayUsd: number | undefined
   readonly budgetConversationTurns: number | undefined
   readonly budgetDayTurns: number | undefined
-  readonly fleetSession: SessionChoice
-  readonly patrolSeconds: number
-  /** Across all pools of this host. */
-  readonly maxAgents: number
-  readonly pools: readonly PoolSettings[]
-}
+  readonly hooks: readonly HookSettings[]
+} & FleetSettings
 
 export type Setting<T> = {
   readonly default: T
@@ -163,6 +160,12 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     key: 'cleanup.restoreIgnoredMegabytes',
     rule: rule.mapped(rule.number(0, 1_000_000, 50), (megabytes) => Math.round(megabytes * 1024 * 1024)),
     about: 'How many megabytes of ignored files a restore point keeps, smallest first.',
+  },
+  eventDays: {
+    default: 30,
+    key: 'cleanup.eventDays',
+    rule: days(1, 30),
+    about: "How many days the fleet's events are kept for `coppice events`.",
   },
   holdMergedHours: {
     default: 1,
@@ -287,30 +290,12 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<Settings
     rule: turns,
     about: 'The maximum number of agent turns per day, in all conversations.',
   },
-  fleetSession: {
-    default: 'auto',
-    key: 'fleet.session',
-    rule: rule.oneOf(sessionChoices),
-    about:
-      "Where the fleet's agents run: in `tmux`, where you can attach to them, or each as a background `process`. `auto` uses tmux if it is installed.",
-  },
-  patrolSeconds: {
-    default: 30,
-    key: 'fleet.patrolSeconds',
-    rule: rule.number(1, 3_600, 30),
-    about: 'How often the server checks on the fleet while there are agents, in seconds.',
-  },
-  maxAgents: {
-    default: 20,
-    key: 'fleet.maxAgents',
-    rule: rule.wholeNumber(1, 1_000, 20),
-    about: 'The maximum number of workers on this machine, in all pools.',
-  },
-  pools: {
-    default: [defaultPool],
-    key: 'fleet.pools',
-    rule: anyPools,
-    about: 'The pools of workers, by name. Default: one pool, `workers`, with the defaults below.',
+  ...fleetSettingTable,
+  hooks: {
+    default: [],
+    key: 'hooks',
+    rule: anyHooks,
+    about: 'What to do when something happens in the fleet, as a list with the keys below.',
   },
 }
 

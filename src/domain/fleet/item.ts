@@ -4,6 +4,7 @@
  */
 import { AppError } from '../errors.ts'
 import type { CodebaseId, EnvironmentId } from '../names.ts'
+import type { LandingProblem } from './landing.ts'
 import { withoutInvisible } from '../text/visible.ts'
 
 export const itemStates = ['open', 'hooked', 'in_review', 'parked', 'landed', 'closed'] as const
@@ -75,6 +76,8 @@ export type ParkReason =
   | { readonly kind: 'asked'; readonly note: string | undefined }
   | { readonly kind: 'crashed'; readonly restarts: number }
   | { readonly kind: 'worktree-missing'; readonly path: string }
+  /** Its agent crashed while another branch was checked out. `head`: undefined if none was. */
+  | { readonly kind: 'other-branch'; readonly branch: string; readonly head: string | undefined }
   | { readonly kind: 'formula-failed'; readonly step: string; readonly message: string }
   | { readonly kind: 'gate-failed'; readonly command: string; readonly attempts: number }
   | { readonly kind: 'conflict'; readonly attempts: number }
@@ -129,6 +132,8 @@ export type ItemChange =
   | { readonly kind: 'parked'; readonly from: ItemState; readonly reason: ParkReason }
   | { readonly kind: 'state'; readonly from: ItemState; readonly to: ItemState }
   | { readonly kind: 'pull-request'; readonly url: string }
+  /** It couldn't land, so its agent has to work on it again. */
+  | { readonly kind: 'sent-back'; readonly landing: number; readonly why: LandingProblem }
 
 /** How an agent's attempt at an item ended. */
 export type UnhookReason = 'done' | 'discarded' | 'not-started' | 'crashed' | 'gone' | 'stopped' | 'closed'

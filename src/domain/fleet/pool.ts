@@ -13,7 +13,7 @@ export type PoolSettings = {
   readonly min: number
   readonly max: number
   readonly pull: boolean
-  /** A formula: a built-in one, one of the repository's, or `auto`: pr if that is possible, else push. */
+  /** A formula: a built-in one, one of the repository's, or `auto`: pr, else land, else push, whichever is possible first. */
   readonly done: string
   readonly isolation: ProviderName | undefined
   readonly names: readonly string[]

@@ -18,6 +18,18 @@ export type PullRequest = {
   readonly draft: boolean
 }
 
+/** What became of a pull request. */
+export type PullRequestState =
+  | { readonly number: number; readonly state: 'open' | 'closed' }
+  | {
+      readonly number: number
+      readonly state: 'merged'
+      readonly headSha: Sha
+      readonly headBranch: string
+      readonly mergeCommit: Sha
+      readonly baseBranch: string
+    }
+
 export type NewPullRequest = {
   /** In the same repository. */
   readonly branch: string

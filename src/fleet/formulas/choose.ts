@@ -2,6 +2,7 @@ import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { builtInFormulas, type DoneMode, doneModes, type Formula } from '../../domain/fleet/formula.ts'
 import { autoModes } from '../../domain/fleet/pool.ts'
+import { baseAndConfig } from '../../isolation/codebases/base-and-config.ts'
 import { repositoryFormulas } from '../../isolation/codebases/formulas.ts'
 import type { FleetContext } from '../context.ts'
 
@@ -24,10 +25,7 @@ export const chooseFormula = async (
   })
 }
 
-/**
- * Never `land`, which pushes to the base branch: a repository can't configure landing yet. A push is always possible;
- * without a remote, the branch stays in the repository.
- */
+/** A push is always possible; without a remote, the branch stays in the repository. */
 const firstPossible = async (isolation: FleetContext['isolation'], codebase: Codebase): Promise<DoneMode> => {
   for (const mode of autoModes) if (await isPossible(isolation, codebase, mode)) return mode
   return 'push'
@@ -43,7 +41,8 @@ const isPossible = async (
     case 'pr':
       return codebase.remoteUrl !== undefined && (await isolation.forge?.repositoryAt(codebase.remoteUrl)) !== undefined
     case 'land':
-      return false
+      // It pushes to the base branch, so only where the repository says how.
+      return (await baseAndConfig(isolation, codebase)).config.configuresLanding
     case 'push':
     case 'discard':
       return mode === 'push'

@@ -5,12 +5,14 @@
 import { AppError, toAppError } from '../../domain/errors.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { DoneRefusal } from '../../domain/fleet/done-refusal.ts'
+import { onlyPersonCanChange } from '../../domain/fleet/needs-person.ts'
 import { type FormulaRun, isIntended, nextStep, type StepRecord, stepName } from '../../domain/fleet/formula.ts'
 import { liveness } from '../../process/identity.ts'
 import { isSame } from '../../process/tree.ts'
 import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
 import type { StepResult, StepSubject } from './step.ts'
+import { notifyRefused } from '../events/notify-refused.ts'
 import { stepOf } from './steps/registry.ts'
 
 export type FormulaOutcome =
@@ -199,16 +201,19 @@ const noteFailure = async (
 
 /** Ends the run as refused. The agent goes back to `working` and may call `done` again. */
 const refuseRun = async (
-  { isolation: { store, clock } }: FleetContext,
-  { run, agent }: StepSubject,
+  context: FleetContext,
+  subject: StepSubject,
   at: number,
   why: readonly DoneRefusal[],
 ): Promise<FormulaOutcome> => {
+  const { store, clock } = context.isolation
+  const { run, agent } = subject
   const steps = withStep(run, at, { state: 'failed', at: clock(), why })
   await store.transaction(async (inside) => {
     await inside.formulaRuns.update(run.id, { state: 'refused', steps }, clock())
     const current: FleetAgent | undefined = await inside.fleetAgents.get(agent.id)
     if (current?.state === 'finishing') await inside.fleetAgents.move(agent.id, 'finishing', 'working')
+    await notifyRefused(context, inside, subject, why.find(onlyPersonCanChange))
   })
   return refused({ ...run, steps, state: 'refused' })
 }

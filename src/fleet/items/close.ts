@@ -12,6 +12,7 @@ import type { Store } from '../../store/store.ts'
 import type { FleetContext } from '../context.ts'
 import { deleteAgentFiles } from '../end-session.ts'
 import { abandonFormula } from '../formulas/run-formula.ts'
+import { withdrawLandings } from '../landing/pick.ts'
 import { itemNumbered } from './add.ts'
 import { parkItem, unhookItem } from './change.ts'
 import { noteInWorktree } from './note-in-worktree.ts'
@@ -77,6 +78,7 @@ const close = async (
   }
   const change = { kind: 'state', from: item.state, to: 'closed' } as const
   const patch = { environmentId: undefined }
+  await withdrawLandings(store, item.id, clock())
   const closing = { from: item.state, to: 'closed', change, patch, by, at: clock() } as const
   if (!(await store.items.move(item.id, closing))) return false
   await context.notify(store, { kind: 'closed', item: { ...item, state: 'closed' } })
@@ -172,5 +174,7 @@ export const reopenItem = (context: FleetContext, itemId: number, by: string): P
     if (!(await inside.items.move(itemId, { from: 'parked', to: 'open', change, by, at: clock() }))) {
       throw new AppError('busy', `item ${itemId} has just been changed`, { remedy: 'try again' })
     }
-    return itemNumbered(inside, itemId)
+    const reopened = await itemNumbered(inside, itemId)
+    await context.notify(inside, { kind: 'reopened', item: reopened })
+    return reopened
   })

@@ -62,10 +62,17 @@ export const endProcesses = async (
     root,
     marks,
     graceMs,
-  }: { readonly root: ProcessIdentity | undefined; readonly marks: readonly RunMark[]; readonly graceMs: number },
+    isOrphan = false,
+  }: {
+    readonly root: ProcessIdentity | undefined
+    readonly marks: readonly RunMark[]
+    readonly graceMs: number
+    /** The root has lost its session. */
+    readonly isOrphan?: boolean
+  },
 ): Promise<boolean> => {
   if (root !== undefined) {
-    await killTree(root, { graceMs, clock })
+    await killTree(root, { graceMs, clock, isOrphan })
     // Covers the case that nothing was signalled because this process is in the tree.
     if (liveness(root) !== 'dead') return false
   }

@@ -37,9 +37,12 @@ export const exitCodeIn = (directory: string): number | undefined => numberIn(en
 
 /** The program's process. Undefined before it starts. */
 export const programIn = (directory: string): ProcessIdentity | undefined => {
-  const pid = numberIn(startedFile(directory))
+  const pid = programPid(directory)
   return pid === undefined ? undefined : identifySync(pid)
 }
+
+/** Only a number: by now it may be another process's. */
+export const programPid = (directory: string): number | undefined => numberIn(startedFile(directory))
 
 const isProgramRunning = async (directory: string): Promise<boolean> => {
   const program = programIn(directory)

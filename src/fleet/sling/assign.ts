@@ -100,12 +100,14 @@ const hookAndSend = async (
   type Hooked = { readonly taken: FleetAgent } | { readonly why: SlingRefusal } | 'taken'
   const hooked = await store.transaction(async (inside): Promise<Hooked> => {
     const current = (await inside.items.get(item.id)) ?? item
-    const why = (await whyNotUp(context, inside)) ?? (await whyNotNow(inside, current))
+    const why = (await whyNotUp(context, inside)) ?? (await whyNotNow(inside, asker, current))
     if (why !== undefined) return { why }
     // Meanwhile it may have been given another item, or be ending.
     const now = await inside.fleetAgents.get(agent.id)
     if (now?.state !== 'working' || now.itemId !== undefined || now.spawn !== agent.spawn) return 'taken'
-    const patch = { itemId: item.id, environmentId: environment.id, codebaseId: codebase.id, holder: self }
+    const place = { itemId: item.id, environmentId: environment.id, codebaseId: codebase.id }
+    // Crashes during the last item don't count for this one.
+    const patch = { ...place, restarts: 0, holder: self }
     if (!(await inside.fleetAgents.move(agent.id, 'working', 'spawning', patch))) return 'taken'
     const taken = { ...agent, ...patch, state: 'spawning', lastSignAt: clock() } as const
     await moveToHooked(inside, asker, current, taken)

@@ -12,7 +12,12 @@ import { newAgent } from '../new-agent.ts'
 import { membersOf } from '../pools.ts'
 
 /** Who slings the item, and the conversation that then follows it. */
-export type Asker = { readonly by: string; readonly conversation?: string | undefined }
+export type Asker = {
+  readonly by: string
+  readonly conversation?: string | undefined
+  /** It couldn't land: its review ends, and work on it continues. */
+  readonly fromReview?: boolean
+}
 
 export type Hooking = {
   /** Undefined for a worker that waits for an item. */
@@ -83,7 +88,7 @@ const hook = async (
   item: Item | undefined,
 ): Promise<Hooked | Refused | 'name-taken'> => {
   const current = item && ((await store.items.get(item.id)) ?? item)
-  const why = current && (await whyNotNow(store, current))
+  const why = current && (await whyNotNow(store, asker, current))
   if (why !== undefined) return { why }
   const inserted = await store.fleetAgents.insert(agent)
   if (inserted === 'name-taken') return 'name-taken'
@@ -110,10 +115,14 @@ export const moveToHooked = async (
 const justTaken = ({ id }: Item): AppError => new AppError('busy', `somebody else has just taken item ${id}`)
 
 /** Why the item can't be given to an agent now. */
-export const whyNotNow = async (store: Store, item: Item): Promise<SlingRefusal | undefined> => {
+export const whyNotNow = async (
+  store: Store,
+  { fromReview = false }: Asker,
+  item: Item,
+): Promise<SlingRefusal | undefined> => {
   const { state } = item
   if (state === 'landed' || state === 'closed') return { kind: 'settled', state }
-  if (state === 'in_review') return { kind: 'in-review' }
+  if (state === 'in_review' && !fromReview) return { kind: 'in-review' }
   const [agent] = await store.fleetAgents.ofItems([item.id])
   if (agent !== undefined) return { kind: 'hooked', agent: agent.name }
   const needed = await Promise.all(item.after.map((id) => store.items.get(id)))

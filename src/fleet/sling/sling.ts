@@ -13,7 +13,7 @@ import type { FleetContext } from '../context.ts'
 import { itemNumbered } from '../items/add.ts'
 import { poolFor, poolNamed, worksFor } from '../pools.ts'
 import { programFor } from '../program.ts'
-import { recoverStart } from '../recover.ts'
+import { recoverStart } from '../recover-start.ts'
 import { restartAgent } from '../restart-agent.ts'
 import { stopEnded } from '../stop-ended.ts'
 import { assign, assignToCrew, resume } from './assign.ts'
@@ -56,7 +56,7 @@ export const sling = async (context: FleetContext, request: SlingRequest): Promi
   if (hooked !== undefined && item.state === 'parked' && hooked.state === 'working') {
     return resume(context, request, { item, codebase, agent: hooked })
   }
-  const early = await whyNotNow(store, item)
+  const early = await whyNotNow(store, request, item)
   if (early !== undefined) return { outcome: 'refused', item, why: early }
   if (request.crew !== undefined) return assignToCrew(context, request, { item, codebase, name: request.crew })
   return toWorker(context, request, item, codebase)

@@ -62,11 +62,19 @@ export const repositoryFormulas = async (
   return { formulas, problems, config }
 }
 
-/** The commands that a repository's formulas run, in a fixed order. An approval covers exactly these. */
-export const checkCommands = ({ formulas }: Pick<RepositoryFormulas, 'formulas'>): readonly string[] =>
-  [...formulas.entries()]
+/**
+ * The commands that a repository's formulas run, and those that a branch has to pass to land, in a fixed order. An
+ * approval covers exactly these.
+ */
+export const checkCommands = ({
+  formulas,
+  config,
+}: Pick<RepositoryFormulas, 'formulas' | 'config'>): readonly string[] => [
+  ...[...formulas.entries()]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .flatMap(([, { steps }]) => steps.flatMap((step) => (typeof step === 'string' ? [] : [step.run])))
+    .flatMap(([, { steps }]) => steps.flatMap((step) => (typeof step === 'string' ? [] : [step.run]))),
+  ...config.landingGates,
+]
 
 export const checksDigest = (commands: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(commands)).digest('hex')

@@ -28,25 +28,17 @@ export const positionsOf = async (
   environments: readonly IsolatedEnvironment[],
   { signal }: CallOptions,
 ): Promise<Positions> => {
-  const repo = repoOf(codebase)
   let tips: ReadonlyMap<EnvironmentId, Ref> = new Map()
   try {
-    const { refs: names, logs, problems } = await broughtTips(context, codebase, environments)
-    const refs = listing(context, repo, [...names.values()], signal)
-    const { base } = await baseAndConfig(context, codebase, undefined, { list: refs.list, signal })
-    const byName = await refs.byName()
-    tips = new Map(
-      [...names].flatMap(([id, name]): [EnvironmentId, Ref][] => {
-        const ref = byName.get(name)
-        return ref === undefined ? [] : [[id, ref]]
-      }),
-    )
+    const found = await tipsAndBase(context, codebase, environments, { signal })
+    const { base, logs, problems } = found
+    tips = found.tips
     const questions = environments.flatMap((environment) => {
-      const ref = tips.get(environment.id)
+      const ref = found.tips.get(environment.id)
       return ref === undefined ? [] : [questionAbout(environment, ref.sha, logs.get(environment.id))]
     })
     const asked = questions.map(({ tip }) => tip)
-    const positions = await countAll(context, repo, base, asked, signal)
+    const positions = await countAll(context, repoOf(codebase), base, asked, signal)
     const known = positions === undefined ? {} : { positions }
     const merged = await mergedMany(context, codebase, questions, base, { ...known, signal })
     for (const { id, branch } of environments) {
@@ -60,6 +52,58 @@ export const positionsOf = async (
     const merged = environments.map(({ branch }): [BranchName, Merged] => [branch, unknown(message)])
     return { tips, positions: new Map(), merged: new Map(merged) }
   }
+}
+
+/**
+ * How many commits each branch is ahead of base; none for those that can't be counted. A few git processes for all of
+ * them together, and only one if no branch has moved since `before`.
+ */
+export const countAhead = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environments: readonly IsolatedEnvironment[],
+  { before, signal }: CallOptions & { readonly before?: CountedAhead | undefined } = {},
+): Promise<CountedAhead> => {
+  const { base, tips, problems } = await tipsAndBase(context, codebase, environments, { signal })
+  const moved = [...tips.values()]
+    .map(({ sha }) => sha)
+    .filter((sha) => before?.base !== base.sha || !before.bySha.has(sha))
+  const counted =
+    moved.length === 0 ? new Map<Sha, AheadBehind>() : await countAll(context, repoOf(codebase), base, moved, signal)
+  const bySha = new Map<Sha, number>()
+  const ahead = new Map<EnvironmentId, number>()
+  for (const [id, { sha }] of tips) {
+    const known = counted?.get(sha)?.ahead ?? (before?.base === base.sha ? before.bySha.get(sha) : undefined)
+    if (known === undefined) continue
+    bySha.set(sha, known)
+    if (!problems.has(id)) ahead.set(id, known)
+  }
+  return { base: base.sha, bySha, ahead }
+}
+
+export type CountedAhead = {
+  readonly base: Sha
+  readonly bySha: ReadonlyMap<Sha, number>
+  readonly ahead: ReadonlyMap<EnvironmentId, number>
+}
+
+const tipsAndBase = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environments: readonly IsolatedEnvironment[],
+  { signal }: CallOptions,
+) => {
+  const { refs: names, logs, problems } = await broughtTips(context, codebase, environments)
+  const refs = listing(context, repoOf(codebase), [...names.values()], signal)
+  const { base } = await baseAndConfig(context, codebase, undefined, { list: refs.list, signal })
+  const byName = await refs.byName()
+  const tips = new Map(
+    [...names].flatMap(([id, name]): [EnvironmentId, Ref][] => {
+      const ref = byName.get(name)
+      return ref === undefined ? [] : [[id, ref]]
+    }),
+  )
+  return { base, tips, logs, problems }
 }
 
 const unknown = (message: string): Merged => ({ value: 'cannot-tell', why: { kind: 'failed', message } })

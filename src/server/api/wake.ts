@@ -1,5 +1,6 @@
 import { createRoute } from '@hono/zod-openapi'
 import type { ServerDeps } from '../deps.ts'
+import type { EventFeed } from '../event-feed.ts'
 import type { App } from '../server-env.ts'
 import { failures } from '../routes.ts'
 
@@ -10,9 +11,10 @@ const route = createRoute({
   responses: { 204: { description: 'Accepted' }, ...failures },
 })
 
-export const addWake = (app: App, { wake }: ServerDeps): void => {
+export const addWake = (app: App, { wake }: ServerDeps, feed: EventFeed): void => {
   app.openapi(route, (c) => {
     wake()
+    feed.look()
     return c.body(null, 204)
   })
 }

@@ -19,6 +19,8 @@ export const environmentStore = (db: Kysely<Tables>, engine: Engine): Environmen
     insert: (environment, limit) =>
       inTransaction(db, (transaction) => insertEnvironment(transaction, engine, environment, limit)),
     get: async (id) => found(await all().where('id', '=', id).executeTakeFirst()),
+    some: async (ids) =>
+      ids.length === 0 ? [] : (await all().where('id', 'in', ids).orderBy('id').execute()).map(fromRow),
     liveByWork: async (codebaseId, work) => found(await byWork(db, codebaseId, work.type, work.id)),
     liveByBranch: async (codebaseId, branch) =>
       found(

@@ -28,6 +28,8 @@ export type EnvironmentStore = {
   /** Count and insert are one transaction, so the limit holds across processes. `undefined`: no limit. */
   insert(environment: IsolatedEnvironment, limit: number | undefined): Promise<InsertOutcome>
   get(id: EnvironmentId): Promise<IsolatedEnvironment | undefined>
+  /** Those of these that are recorded, in any status. */
+  some(ids: readonly EnvironmentId[]): Promise<IsolatedEnvironment[]>
   /** The live environment of a work, directly or by an alias. One statement. */
   liveByWork(codebaseId: CodebaseId, work: Work): Promise<IsolatedEnvironment | undefined>
   liveByBranch(codebaseId: CodebaseId, branch: string): Promise<IsolatedEnvironment | undefined>

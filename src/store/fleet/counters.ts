@@ -6,7 +6,11 @@ import type { Tables } from '../tables.ts'
  * The next number, or the first of `count` consecutive ones. The counter stays locked until the transaction ends, so no
  * number is given out twice.
  */
-export const takeNumber = async (db: Kysely<Tables>, name: 'items' | 'landings', count = 1): Promise<number> => {
+export const takeNumber = async (
+  db: Kysely<Tables>,
+  name: 'items' | 'landings' | 'events',
+  count = 1,
+): Promise<number> => {
   const row = await db
     .updateTable('counters')
     .set((eb) => ({ next: eb('next', '+', count) }))

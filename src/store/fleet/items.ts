@@ -57,6 +57,8 @@ export const itemStore = (db: Kysely<Tables>, engine: Engine): ItemStore => {
         return true
       }),
     get: async (id) => (await itemsOf(db, (query) => query.where('id', '=', id)))[0],
+    some: (ids) =>
+      ids.length === 0 ? Promise.resolve([]) : itemsOf(db, (query) => query.where('id', 'in', ids).orderBy('id')),
     bySource: async (codebaseId, key) =>
       (await itemsOf(db, (query) => query.where('codebase_id', '=', codebaseId).where('source_key', '=', key)))[0],
     fromSource: (codebaseId, kind) =>

@@ -3,7 +3,10 @@ import {
   assertLandingTransition,
   type Landing,
   type LandingGate,
+  type LandingRefusal,
   type LandingState,
+  type LandingTodo,
+  openLandingStates,
 } from '../../domain/fleet/landing.ts'
 import { type Sha, toCodebaseId } from '../../domain/names.ts'
 import { inTransaction } from '../engine.ts'
@@ -11,6 +14,7 @@ import { fromJson, orNull, orUndefined, toJson } from '../rows.ts'
 import type { Tables } from '../tables.ts'
 import type { LandingRow } from './tables.ts'
 import { takeNumber } from './counters.ts'
+import { landingQueues } from './landing-queues.ts'
 import type { LandingPatch, LandingStore } from './store.ts'
 
 export const landingStore = (db: Kysely<Tables>): LandingStore => {
@@ -24,15 +28,19 @@ export const landingStore = (db: Kysely<Tables>): LandingStore => {
           .set({ state: 'superseded', updated_at: landing.createdAt })
           .where('codebase_id', '=', landing.codebaseId)
           .where('branch', '=', landing.branch)
-          .where('state', 'in', ['queued', 'testing'])
+          .where('state', 'in', openLandingStates)
           .execute()
         const queued: Landing = {
           ...landing,
           id,
+          baseBranch: landing.baseBranch,
+          mergeCommit: landing.mergeCommit,
           state: 'queued',
           landedSha: undefined,
           attempts: 0,
           gate: undefined,
+          why: undefined,
+          todo: undefined,
           updatedAt: landing.createdAt,
         }
         await inside.insertInto('landings').values(toRow(queued)).execute()
@@ -42,10 +50,19 @@ export const landingStore = (db: Kysely<Tables>): LandingStore => {
       const row = await all().where('id', '=', id).executeTakeFirst()
       return row === undefined ? undefined : fromRow(row)
     },
-    list: async ({ codebaseId, states, limit }) => {
+    list: async ({ codebaseId, states, itemId, limit }) => {
       const some = codebaseId === undefined ? all() : all().where('codebase_id', '=', codebaseId)
-      const inStates = states === undefined ? some : some.where('state', 'in', states)
+      const ofItem = itemId === undefined ? some : some.where('item_id', '=', itemId)
+      const inStates = states === undefined ? ofItem : ofItem.where('state', 'in', states)
       return (await inStates.orderBy('id', 'desc').limit(limit).execute()).map(fromRow)
+    },
+    pending: async (codebaseId) => {
+      const some = codebaseId === undefined ? all() : all().where('codebase_id', '=', codebaseId)
+      const rows = await some
+        .where((eb) => eb.or([eb('state', 'in', openLandingStates), eb('todo', 'is not', null)]))
+        .orderBy('id')
+        .execute()
+      return rows.map(fromRow)
     },
     move: async (id, from, to, at, patch = {}) => {
       assertLandingTransition(from, to)
@@ -57,14 +74,20 @@ export const landingStore = (db: Kysely<Tables>): LandingStore => {
         .executeTakeFirst()
       return result.numUpdatedRows === 1n
     },
+    finish: async (id, todo) => {
+      const update = db.updateTable('landings').set({ todo: null }).where('id', '=', id).where('todo', '=', todo)
+      return (await update.executeTakeFirst()).numUpdatedRows === 1n
+    },
+    ...landingQueues(db),
   }
 }
 
 const columnsOf = (patch: LandingPatch): Partial<LandingRow> => ({
-  ...(patch.sha !== undefined && { sha: patch.sha }),
   ...(patch.landedSha !== undefined && { landed_sha: patch.landedSha }),
   ...(patch.attempts !== undefined && { attempts: patch.attempts }),
   ...(patch.gate !== undefined && { gate: toJson(patch.gate) }),
+  ...(patch.why !== undefined && { why: toJson(patch.why) }),
+  ...('todo' in patch && { todo: orNull(patch.todo) }),
 })
 
 const toRow = (landing: Landing): LandingRow => ({
@@ -77,6 +100,10 @@ const toRow = (landing: Landing): LandingRow => ({
   landed_sha: orNull(landing.landedSha),
   attempts: landing.attempts,
   gate: landing.gate === undefined ? null : toJson(landing.gate),
+  base_branch: orNull(landing.baseBranch),
+  merge_commit: orNull(landing.mergeCommit),
+  why: landing.why === undefined ? null : toJson(landing.why),
+  todo: orNull(landing.todo),
   created_by: landing.createdBy,
   created_at: landing.createdAt,
   updated_at: landing.updatedAt,
@@ -92,6 +119,10 @@ const fromRow = (row: LandingRow): Landing => ({
   landedSha: orUndefined(row.landed_sha) as Sha | undefined,
   attempts: row.attempts,
   gate: row.gate === null ? undefined : (fromJson(row.gate) as LandingGate),
+  baseBranch: orUndefined(row.base_branch),
+  mergeCommit: orUndefined(row.merge_commit) as Sha | undefined,
+  why: row.why === null ? undefined : (fromJson(row.why) as LandingRefusal),
+  todo: orUndefined(row.todo) as LandingTodo | undefined,
   createdBy: row.created_by,
   createdAt: row.created_at,
   updatedAt: row.updated_at,

@@ -9,7 +9,7 @@ import type {
   ItemState,
   SourceKind,
 } from '../../domain/fleet/item.ts'
-import type { Landing, LandingState } from '../../domain/fleet/landing.ts'
+import type { Landing, LandingQueue, LandingState } from '../../domain/fleet/landing.ts'
 import type { CodebaseId, EnvironmentId } from '../../domain/names.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 
@@ -52,6 +52,7 @@ export type ItemStore = {
   /** False if its id is taken. */
   recover(item: RecoveredItem): Promise<boolean>
   get(id: number): Promise<Item | undefined>
+  some(ids: readonly number[]): Promise<Item[]>
   bySource(codebaseId: CodebaseId, key: string): Promise<Item | undefined>
   /** Items imported from there, by id. */
   fromSource(codebaseId: CodebaseId, kind: SourceKind): Promise<Item[]>
@@ -145,21 +146,34 @@ export type FormulaRunStore = {
   update(id: string, patch: FormulaRunPatch, at: number): Promise<void>
 }
 
-export type LandingPatch = Partial<Pick<Landing, 'sha' | 'landedSha' | 'attempts' | 'gate'>>
+/** An absent field keeps its value; `undefined` clears `todo`. */
+export type LandingPatch = Partial<Pick<Landing, 'landedSha' | 'attempts' | 'gate' | 'why' | 'todo'>>
+
+export type NewLanding = Pick<Landing, 'codebaseId' | 'itemId' | 'branch' | 'sha' | 'createdBy' | 'createdAt'> &
+  Partial<Pick<Landing, 'baseBranch' | 'mergeCommit'>>
 
 export type LandingStore = {
   /** Queues the branch; an earlier landing of it that is still queued is superseded. */
-  enqueue(
-    landing: Pick<Landing, 'codebaseId' | 'itemId' | 'branch' | 'sha' | 'createdBy' | 'createdAt'>,
-  ): Promise<Landing>
+  enqueue(landing: NewLanding): Promise<Landing>
   get(id: number): Promise<Landing | undefined>
   /** Newest first. */
   list(filter: {
     readonly codebaseId?: CodebaseId
     readonly states?: readonly LandingState[]
+    readonly itemId?: number
     readonly limit: number
   }): Promise<Landing[]>
+  /** Those to work on, by id: queued, being tested, or with something left to do. */
+  pending(codebaseId?: CodebaseId): Promise<Landing[]>
   move(id: number, from: LandingState, to: LandingState, at: number, patch?: LandingPatch): Promise<boolean>
+  /** False if its `todo` was another one: somebody else has done it. */
+  finish(id: number, todo: NonNullable<Landing['todo']>): Promise<boolean>
+  queue(codebaseId: CodebaseId): Promise<LandingQueue>
+  /** Replaces the holder `expected`. False if another process has already done so. */
+  claimQueue(codebaseId: CodebaseId, expected: LandingQueue['holder'], holder: LandingQueue['holder']): Promise<boolean>
+  updateQueue(codebaseId: CodebaseId, patch: Partial<Pick<LandingQueue, 'push' | 'green' | 'blocked'>>): Promise<void>
+  /** Queues that can't go on. */
+  blockedQueues(): Promise<LandingQueue[]>
 }
 
 /** up: pools are kept at their size. down: a person stopped it. paused: it stopped itself. Only `up` starts agents. */
@@ -175,4 +189,75 @@ export type FleetControlStore = {
   /** Locks the row until the transaction ends, to decide about the host's agents. */
   lock(host: string): Promise<FleetControl>
   set(host: string, control: FleetControl): Promise<void>
+}
+
+/** What the patrol has seen in earlier rounds, about an agent or about the fleet of a host. */
+export type PatrolNote = {
+  /** An agent's id, or `fleet`. */
+  readonly subject: string
+  /** The row of the patrol, or what else is remembered. */
+  readonly what: string
+  /** The spawn token of the agent's session. A note about an earlier session says nothing about this one. */
+  readonly life: string
+  readonly firstSeen: number
+  readonly lastSeen: number
+  /** In how many rounds. */
+  readonly times: number
+  readonly reportedAt: number | undefined
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+export type SeenAgain = Pick<PatrolNote, 'subject' | 'what' | 'life'> & {
+  readonly at: number
+  /** Replaces what was recorded. */
+  readonly data?: PatrolNote['data']
+}
+
+export type PatrolNoteStore = {
+  ofHost(host: string): Promise<PatrolNote[]>
+  /** Counts another round. Begins anew if the note is about an earlier session. */
+  see(host: string, seen: SeenAgain): Promise<PatrolNote>
+  /** True for the one caller that is to report it. */
+  report(host: string, note: Pick<PatrolNote, 'subject' | 'what' | 'life'>, at: number): Promise<boolean>
+  /** Forgets it: it no longer lasts. */
+  clear(host: string, notes: readonly Pick<PatrolNote, 'subject' | 'what'>[]): Promise<void>
+}
+
+/** How far a hook of `config.yaml` has got. `key` identifies what it does, whatever its place in the file. */
+export type HookState = {
+  readonly key: string
+  /** The number of the last event that it is done with. */
+  readonly position: number
+  /** Failed attempts to deliver the next one. */
+  readonly attempts: number
+  readonly nextAttemptAt: number
+  /** Its last failure; undefined if it has delivered since. */
+  readonly failure: { readonly at: number; readonly error: string } | undefined
+  /** The process that is delivering. */
+  readonly holder: ProcessIdentity | undefined
+}
+
+export type HookPatch = Partial<Pick<HookState, 'position' | 'attempts' | 'nextAttemptAt' | 'failure'>>
+
+export type HookStore = {
+  /** Adds a hook that is new, to start after the event with this number. Returns it as it is now. */
+  ensure(host: string, key: string, position: number): Promise<HookState>
+  list(host: string): Promise<HookState[]>
+  /** Replaces the holder `expected`. False if another process has already done so. */
+  claim(host: string, key: string, expected: HookState['holder'], holder: HookState['holder']): Promise<boolean>
+  /** False if this process no longer holds it. */
+  update(host: string, key: string, holder: ProcessIdentity, patch: HookPatch): Promise<boolean>
+  /** Deletes those that are no longer configured. */
+  keepOnly(host: string, keys: readonly string[]): Promise<void>
+}
+
+/** All of them, as parts of the store. */
+export type FleetStores = {
+  readonly items: ItemStore
+  readonly fleetAgents: FleetAgentStore
+  readonly formulaRuns: FormulaRunStore
+  readonly landings: LandingStore
+  readonly fleetControl: FleetControlStore
+  readonly patrolNotes: PatrolNoteStore
+  readonly hooks: HookStore
 }

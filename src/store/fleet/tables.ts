@@ -1,6 +1,22 @@
 import type { Generated } from 'kysely'
 
 /** The fleet's tables, as in `../tables.ts`. */
+export type FleetTables = {
+  events: EventTableRow
+  counters: CounterRow
+  items: ItemRow
+  item_dependencies: ItemDependencyRow
+  item_history: ItemHistoryRow
+  item_followers: ItemFollowerRow
+  agents: FleetAgentRow
+  formula_runs: FormulaRunRow
+  landings: LandingRow
+  landing_queues: LandingQueueRow
+  fleet_control: FleetControlRow
+  patrol_notes: PatrolNoteRow
+  hooks: HookRow
+}
+
 export type CounterRow = { name: string; next: number }
 
 export type ItemRow = {
@@ -92,9 +108,67 @@ export type LandingRow = {
   attempts: number
   /** JSON. */
   gate: string | null
+  base_branch: string | null
+  merge_commit: string | null
+  /** JSON. */
+  why: string | null
+  todo: string | null
   created_by: string
   created_at: number
   updated_at: number
 }
 
+export type LandingQueueRow = {
+  codebase_id: string
+  holder_host: string | null
+  holder_pid: number | null
+  holder_start_time: string | null
+  /** JSON. */
+  push: string | null
+  green_commit: string | null
+  green_gates: string | null
+  /** JSON. */
+  blocked: string | null
+}
+
+export type PatrolNoteRow = {
+  host: string
+  subject: string
+  what: string
+  life: string
+  first_seen: number
+  last_seen: number
+  times: number
+  reported_at: number | null
+  /** JSON. */
+  data: string
+}
+
 export type FleetControlRow = { host: string; state: string; why: string; since: number }
+
+export type HookRow = {
+  host: string
+  key: string
+  position: number
+  attempts: number
+  next_attempt_at: number
+  failed_at: number | null
+  error: string | null
+  holder_pid: number | null
+  holder_start_time: string | null
+}
+
+/** Of the fleet, and reports of cleanup. */
+export type EventTableRow = {
+  /** Auto-increment. */
+  seq: Generated<number>
+  id: string
+  at: number
+  kind: string
+  codebase_id: string | null
+  environment_id: string | null
+  data: string
+  /** Of an event of the fleet. */
+  number: number | null
+  item_id: number | null
+}

@@ -19,6 +19,9 @@ import * as imported from './0015-imported.ts'
 import * as platformMemory from './0016-platform-memory.ts'
 import * as readConfig from './0017-read-config.ts'
 import * as fleet from './0019-fleet.ts'
+import * as patrol from './0020-patrol.ts'
+import * as landing from './0021-landing.ts'
+import * as fleetEvents from './0022-fleet-events.ts'
 import * as snapshotsOfEnvironments from './0018-snapshots-of-environments.ts'
 
 export type Migration = {
@@ -48,4 +51,7 @@ export const migrations: readonly Migration[] = [
   { number: 17, name: 'read-config', up: readConfig.up },
   { number: 18, name: 'snapshots-of-environments', up: snapshotsOfEnvironments.up },
   { number: 19, name: 'fleet', up: fleet.up },
+  { number: 20, name: 'patrol', up: patrol.up },
+  { number: 21, name: 'landing', up: landing.up },
+  { number: 22, name: 'fleet-events', up: fleetEvents.up },
 ]

@@ -48,6 +48,10 @@ export const createGithubForge = (
       const { openPullRequest } = await import('./open-pull-request.ts')
       return openPullRequest({ octokits, apiUrl: settings.apiUrl, clock: parts.clock }, ...asked)
     },
+    pullRequestStates: async (...asked) => {
+      const { pullRequestStates } = await import('./pull-request-states.ts')
+      return pullRequestStates({ octokits, apiUrl: settings.apiUrl, clock: parts.clock }, ...asked)
+    },
     issues: async (...asked) => (await import('./issues.ts')).findIssues(issueParts, ...asked),
     issuesNumbered: async (...asked) => (await import('./issues.ts')).issuesNumbered(issueParts, ...asked),
     closeIssue: async (...asked) => {
