@@ -172,19 +172,3 @@ export type EventTableRow = {
   number: number | null
   item_id: number | null
 }
-
-/** By name. */
-export type FleetTables = {
-  counters: CounterRow
-  items: ItemRow
-  item_dependencies: ItemDependencyRow
-  item_history: ItemHistoryRow
-  item_followers: ItemFollowerRow
-  agents: FleetAgentRow
-  formula_runs: FormulaRunRow
-  landings: LandingRow
-  landing_queues: LandingQueueRow
-  fleet_control: FleetControlRow
-  patrol_notes: PatrolNoteRow
-  hooks: HookRow
-}
