@@ -150,10 +150,10 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
   const forge = createForge(github, { log, clock, secrets })
   const launcher = createLauncher({ script: launcherScript })
   const git = createGit({ env, home, now: clock, login: forge.login, redact: secrets.redact, launcher })
-  let prefetching = near !== undefined
-  const prefetched = prefetchConfig(git, near).finally(() => (prefetching = false))
+  const prefetch = { isOver: false }
+  const prefetched = prefetchConfig(git, near).finally(() => (prefetch.isOver = true))
   // Opening the store keeps us busy, so git starts first. Checking its files yields when it takes long.
-  while (prefetching && git.spawned() === 0) await nextTurn()
+  while (!prefetch.isOver && git.spawned() === 0) await nextTurn()
   const sqliteFile = join(home, 'coppice.db')
   const databaseUrl = withPassword(settings.databaseUrl, env['PGPASSWORD'])
   const context: IsolationContext = {
