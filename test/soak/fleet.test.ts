@@ -15,8 +15,8 @@ import { type Kills, killOne, nextVictim, randomFrom } from './chaos.ts'
 import { type Ledger, readLedger } from './ledger.ts'
 
 /*
- * Twenty agents, two hundred items, and something is killed all the time: an agent's process, a git, tmux's server, the
- * server. Then the killing ends, a person takes up what was parked, and everything has to come to an end.
+ * Twenty agents work off a queue while something is killed all the time: an agent's process, a git, tmux's server, the
+ * server. A person takes up what was parked. Then the killing ends, and every item has to land.
  */
 
 const numberOf = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise)
