@@ -66,7 +66,14 @@ const slowest = ['test/crash/failpoints', 'test/security/', 'test/crash/', 'test
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: ['test/crash/syscalls/**', 'test/agents/**', 'test/load/**', 'test/soak/**', 'test/deploy/**', 'node_modules/**'],
+    exclude: [
+      'test/crash/syscalls/**',
+      'test/agents/**',
+      'test/load/**',
+      'test/soak/**',
+      'test/deploy/**',
+      'node_modules/**',
+    ],
     env: {
       TMPDIR: temporary(),
       // Hundreds of processes are started from source: with this each takes half as long to load.
