@@ -5,6 +5,7 @@ import { build } from 'esbuild'
 import { groupImports } from './group-imports.ts'
 import { plainBuiltins } from './plain-builtins.ts'
 import { makeScriptChunk } from './script-chunk.ts'
+import { withoutUnused } from './without-unused.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const outdir = resolve(root, process.argv[2] ?? 'dist')
@@ -29,15 +30,21 @@ await rm(outdir, { recursive: true, force: true })
 
 const result = await build({
   absWorkingDir: root,
-  entryPoints: { main: 'src/main.ts', 'cached-script': 'src/main/cached-script.ts' },
+  entryPoints: { main: 'src/main.ts' },
   outdir,
   bundle: true,
   format: 'esm',
   platform: 'node',
   target: 'node24',
+  // Node 24 has it, and what the bundler replaces it with would be a file of its own.
+  supported: { using: true },
   // Keeps `import()`s out of the first file, so that `worktree list` never reads pg or yaml.
   splitting: true,
-  plugins: [plainBuiltins, groupImports({ root, groupOf, importers: await importers(), entry: 'src/main.ts' })],
+  plugins: [
+    plainBuiltins,
+    withoutUnused(root),
+    groupImports({ root, groupOf, importers: await importers(), entry: 'src/main.ts' }),
+  ],
   chunkNames: 'chunks/[name]-[hash]',
   minifySyntax: true,
   minifyWhitespace: true,
@@ -54,10 +61,10 @@ const result = await build({
   logLevel: 'warning',
 })
 
-// By itself, and small: what it starts copies its memory.
+// By themselves, so that they share no chunk with the program. The launcher must be small: what it starts copies its memory.
 await build({
   absWorkingDir: root,
-  entryPoints: { launcher: 'src/process/launcher/child.ts' },
+  entryPoints: { launcher: 'src/process/launcher/child.ts', 'cached-script': 'src/main/cached-script.ts' },
   outdir,
   bundle: true,
   format: 'esm',

@@ -1,7 +1,6 @@
 import { existsSync, lstatSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { Workplace } from './commands/command.ts'
 import { hostId, prepareHome } from './cli/host-id.ts'
 import { appendToLog } from './cli/log-file.ts'
@@ -13,7 +12,6 @@ import { homeDirectory, resolveSettings, worktreeBase } from './domain/config/co
 import type { LoadPlatforms } from './domain/platform-capabilities.ts'
 import { AppError } from './domain/errors.ts'
 import type { PlatformSettings } from './platforms/remote.ts'
-import { createOnEnvironmentLost } from './conversations/environment-lost.ts'
 import { toRepoPath } from './domain/names.ts'
 import type { FleetContext } from './fleet/context.ts'
 import { createGit, type Git } from './git/door.ts'
@@ -54,8 +52,9 @@ const progress = createProgress({
 })
 
 /** The published program has it beside itself. */
-const launcherScript = fileURLToPath(
-  new URL(import.meta.url.endsWith('.ts') ? 'process/launcher/child.ts' : 'launcher.js', import.meta.url),
+const launcherScript = join(
+  import.meta.dirname,
+  import.meta.filename.endsWith('.ts') ? 'process/launcher/child.ts' : 'launcher.js',
 )
 
 const platforms: LoadPlatforms = async () => (await import('./platforms/capabilities.ts')).knownPlatforms
@@ -151,9 +150,10 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
   const forge = createForge(github, { log, clock, secrets })
   const launcher = createLauncher({ script: launcherScript })
   const git = createGit({ env, home, now: clock, login: forge.login, redact: secrets.redact, launcher })
-  const prefetched = prefetchConfig(git, near)
-  // Opening the store keeps us busy, so git starts first.
-  await nextTurn()
+  const prefetch = { isOver: false }
+  const prefetched = prefetchConfig(git, near).finally(() => (prefetch.isOver = true))
+  // Opening the store keeps us busy, so git starts first. Checking its files yields when it takes long.
+  while (!prefetch.isOver && git.spawned() === 0) await nextTurn()
   const sqliteFile = join(home, 'coppice.db')
   const databaseUrl = withPassword(settings.databaseUrl, env['PGPASSWORD'])
   const context: IsolationContext = {
@@ -177,11 +177,11 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     ownEnvironment: env,
     progress: (message) => progress.say(secrets.redact(message)),
     approve: await approveOnTerminal(),
-    onEnvironmentLost: createOnEnvironmentLost({
-      isolation: { ids: randomUUID, clock },
-      redact: secrets.redact,
-      platforms,
-    }),
+    onEnvironmentLost: async (store, lost) => {
+      const { createOnEnvironmentLost } = await import('./conversations/environment-lost.ts')
+      const speaker = { isolation: { ids: randomUUID, clock }, redact: secrets.redact, platforms }
+      await createOnEnvironmentLost(speaker)(store, lost)
+    },
     deleteInBackground: (paths) => inBackground(log, home, ['delete', '--', ...paths]),
     repoConfigs: new Map(),
     failpoint: async () => {},
@@ -201,7 +201,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     ...workplace,
     fleet: () =>
       (fleet ??= import('./main/fleet.ts').then(({ createFleet }) =>
-        createFleet(workplace, { program: fileURLToPath(import.meta.url) }),
+        createFleet(workplace, { program: import.meta.filename }),
       )),
   }
 }
@@ -228,7 +228,7 @@ function randomUUID(): string {
 
 /** Runs an internal command in a process that outlives us. If that fails, the next start of Coppice does the work. */
 function inBackground(log: Logger, home: string, words: readonly string[]): void {
-  const args = [fileURLToPath(import.meta.url), '--home', home, 'internal', ...words]
+  const args = [import.meta.filename, '--home', home, 'internal', ...words]
   void import('./process/spawn.ts')
     .then(({ spawnDetached }) => spawnDetached({ command: process.execPath, args, cwd: '/', env }))
     .catch((error: unknown) => log.warn("couldn't start background work", { words, error }))

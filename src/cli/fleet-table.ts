@@ -72,7 +72,7 @@ export const fleetCommands: readonly CommandRow<CliCall>[] = [
     usage: '[--after <number>] [--kind <kind>]… [--follow]',
     summary: 'show what happened in the fleet',
     details:
-      'Kinds: needs-you (whatever needs a person), started, restarted, parked, refused, pull-request, pushed, not-pushed, queued, sent-back, landed, closed, reopened, crashed, stuck, stray-ended, mass-death, flaky-gate, hook-failed. With --json, each line is an object.',
+      'Kinds: needs-you (whatever needs a person), started, restarted, parked, refused, pull-request, pushed, not-pushed, queued, sent-back, landed, closed, reopened, crashed, stuck, stray-ended, mass-death, flaky-gate, landing-blocked, hook-failed. With --json, each line is an object.',
     options: {
       after: { type: 'string', value: 'number', summary: 'all events after this one (default: the last 50 events)' },
       kind: { type: 'string', multiple: true, value: 'kind', summary: 'only events of this kind (repeatable)' },

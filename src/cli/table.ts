@@ -3,7 +3,7 @@ import type { CommandRow, LoadedCommand, OptionRow } from '../commands/command.t
 import { dryRun, grouped, shared } from '../commands/table.ts'
 import { fleetCommands } from './fleet-table.ts'
 import { worktreeList } from '../commands/worktree-list.ts'
-import { REQUESTS } from '../fleet/sessions/paths.ts'
+import { REQUESTS } from '../domain/fleet/agent.ts'
 
 /** Accepted by every command. */
 export const globalOptions: Readonly<Record<string, OptionRow>> = {

@@ -7,7 +7,7 @@ import type { AgentAnswer, AgentQuestion } from '../agents/question.ts'
 import { readReply } from '../agents/question.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
-import { FLEET_PLATFORM, type FleetAgent } from '../domain/fleet/agent.ts'
+import { FLEET_PLATFORM, type FleetAgent, REQUESTS } from '../domain/fleet/agent.ts'
 import { type Item, toNote } from '../domain/fleet/item.ts'
 import { toWork } from '../domain/work.ts'
 import type { RunReporter, RunRequest, RunResult } from '../runs/request.ts'
@@ -21,7 +21,7 @@ import { parkItem } from './items/change.ts'
 import { primeAgent, type Primer } from './prime.ts'
 import { outsideDirectories } from './program.ts'
 import { beaconFor } from './sessions/beacon.ts'
-import { agentDirectory, REQUESTS } from './sessions/paths.ts'
+import { agentDirectory } from './sessions/paths.ts'
 
 export type SessionEvent =
   | { readonly kind: 'prompt'; readonly text: string }

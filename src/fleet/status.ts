@@ -4,7 +4,7 @@ import { type FleetAgent, mayHaveSession } from '../domain/fleet/agent.ts'
 import { isParkedElsewhere, type Item, type ParkReason } from '../domain/fleet/item.ts'
 import type { LandingBlock } from '../domain/fleet/landing.ts'
 import { respawnDelayMs } from '../domain/fleet/respawn.ts'
-import { onlyPersonCanChange } from '../domain/fleet/needs-person.ts'
+import { isPassing, onlyPersonCanChange } from '../domain/fleet/needs-person.ts'
 import type { CodebaseId } from '../domain/names.ts'
 import { checksDigest } from '../isolation/codebases/formulas.ts'
 import type { FleetControl, ItemCounts, PatrolNote } from '../store/fleet/store.ts'
@@ -109,9 +109,7 @@ export const fleetStatus = async (
       ...blocked.flatMap(({ codebaseId: id, blocked: why }): NeedsYou[] => {
         const codebase = codebases.get(id)
         const isMeant = codebase !== undefined && (codebaseId === undefined || id === codebaseId)
-        // It passes by itself.
-        const isPassing = why?.kind === 'offline' || why?.kind === 'base-moves'
-        return isMeant && why !== undefined && !isPassing
+        return isMeant && why !== undefined && !isPassing(why)
           ? [{ kind: 'landing-blocked', codebase: codebase.name, why }]
           : []
       }),

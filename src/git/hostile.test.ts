@@ -182,7 +182,7 @@ describe('programs named in the configuration do not run', () => {
     expectPlainGitRunsIt(repo.path, 'merge-tree', '--write-tree', 'main', 'w')
     await expectNothingRan()
     const tip = repo.sha('w')
-    expect(await mergeTrees(git, repo, [{ into: repo.sha('main'), tip }])).toEqual([{ clean: false }])
+    expect(await mergeTrees(git, repo, [{ into: repo.sha('main'), tip }])).toMatchObject([{ clean: false }])
   })
 
   it('include.path, also of a file that did not exist at first', async () => {

@@ -3,7 +3,8 @@ import { type EventRecord, fromStoredFields, type StoredFields } from '../domain
 import { type CodebaseId, type EnvironmentId, toCodebaseId, toEnvironmentId } from '../domain/names.ts'
 import { takeNumber } from './fleet/counters.ts'
 import { fromJson, orNull, orUndefined, toJson } from './rows.ts'
-import type { EventTableRow, Tables } from './tables.ts'
+import type { EventTableRow } from './fleet/tables.ts'
+import type { Tables } from './tables.ts'
 
 export type EventRow = {
   readonly id: string

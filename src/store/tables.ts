@@ -24,7 +24,6 @@ export type Tables = FleetTables & {
   page_sessions: PageSessionRow
   merge_answers: MergeAnswerRow
   merged_pull_requests: MergedPullRequestRow
-  events: EventTableRow
   usage: UsageTableRow
   budget_raises: BudgetRaiseRow
   paused_messages: PausedMessageRow
@@ -254,20 +253,6 @@ export type MergeAnswerRow = {
   start_sha: string
   answer: string
   created_at: number
-}
-
-export type EventTableRow = {
-  /** Auto-increment. */
-  seq: Generated<number>
-  id: string
-  at: number
-  kind: string
-  codebase_id: string | null
-  environment_id: string | null
-  data: string
-  /** Of an event of the fleet. */
-  number: number | null
-  item_id: number | null
 }
 
 export type UsageTableRow = {

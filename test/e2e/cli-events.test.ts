@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { eventFilters } from '../../src/domain/fleet/event-record.ts'
 import { type CliWorld, ended, main, makeCliWorld, project } from '../helpers/cli.ts'
+import { isAlive } from '../helpers/server-process.ts'
 import type { TestRepo } from '../helpers/repo.ts'
 
 let world: CliWorld
@@ -161,15 +162,19 @@ describe('hooks without a server', () => {
   - on: [parked, closed]
     command: |
       echo "$COPPICE_EVENT_NUMBER" >> log
-      [ -e killed ] || { touch killed; kill -9 $PPID; }
+      [ -e killed ] || { touch killed; kill -9 $PPID; echo $$ > pid; exec sleep 600; }
 `)
     const { id } = await world.json<{ id: number }>(repo.path, 0, 'item', 'add', 'One')
     const child = world.start(repo.path, 'item', 'park', String(id), 'now?')
     await ended(child)
     expect(child.signalCode).toBe('SIGKILL')
-    await expect.poll(() => linesOf('log')).toEqual(['1'])
+    await expect.poll(() => linesOf('pid')).toHaveLength(1)
+    expect(linesOf('log')).toEqual(['1'])
+    const left = Number(linesOf('pid')[0])
+    expect(isAlive(left)).toBe(true)
     await coppice('item', 'close', '1')
     expect(linesOf('log')).toEqual(['1', '1', '2'])
+    expect(isAlive(left)).toBe(false)
   })
 
   test('doctor says which hook fails, and which cannot work', async () => {

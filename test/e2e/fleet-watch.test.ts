@@ -192,6 +192,11 @@ testInTmux('an exception that nobody catches restores the terminal before it is 
     script,
     `import { openScreen } from ${JSON.stringify(screen)}
 const { stdin: input, stdout: output } = process
+// As Coppice reports it.
+process.on('uncaughtException', (error) => {
+  process.stderr.write(String(error) + '\\n')
+  process.exit(1)
+})
 const shown = openScreen({
   input,
   output,

@@ -6,6 +6,7 @@ import type { Workplace } from '../../src/commands/command.ts'
 import { asProgram } from '../../src/commands/views/view.ts'
 import { describeRemedy } from '../../src/commands/views/remedy.ts'
 import { endSession } from '../../src/fleet/end-session.ts'
+import { parkByHand } from '../../src/fleet/items/close.ts'
 import { rows } from '../../src/fleet/patrol/rows/registry.ts'
 import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
 import { knownPlatforms } from '../../src/platforms/capabilities.ts'
@@ -43,12 +44,16 @@ test('doctor names what the patrol would repair, and changes nothing', async () 
   await using world = await patrolled()
   const { store, host, home } = world.context
   expect(await examine(world)).toEqual([])
+  // What an agent asks is no fault.
+  await parkByHand(world.fleet, (await world.addItem('Which API?')).id, { note: 'v1 or v2?', by: 'cli' })
   const [alder, beech, cedar] = [await atWork(world), await atWork(world), await atWork(world)]
   expect(inWords(await examine(world))).toEqual(['ok: 3 agents, as recorded'])
 
   await crash(world, alder.agent)
   renameSync(beech.environment.path, `${world.box.root}/unmounted`)
   await store.environments.transition(beech.environment.id, 'active', 'missing')
+  await using cleanup = new AsyncDisposableStack()
+  cleanup.defer(async () => void (await endSession(world.fleet, cedar.agent, { graceMs: 0 })))
   await store.fleetAgents.move(cedar.agent.id, 'working', 'gone', { endedAt: world.clock() })
   const holder = { pid: 999_999, startTime: 'long ago' }
   const codebaseId = world.codebase.id
@@ -82,5 +87,22 @@ test('doctor names what the patrol would repair, and changes nothing', async () 
   )
   expect(found.filter((one) => !one.startsWith('problem: '))).toEqual([])
   expect(await state()).toEqual(before)
-  await endSession(world.fleet, cedar.agent, { graceMs: 0 })
+})
+
+test('what the patrol confirms by a second look, doctor does too: a disk that is back a moment later is no finding', async () => {
+  await using world = await patrolled()
+  const { environment } = await atWork(world)
+  const away = `${environment.path}.away`
+  const missing = `the worktree of alder (item 1) is missing: ${environment.path}`
+  renameSync(environment.path, away)
+  expect((await examine(world)).map(({ detail }) => detail)).toEqual([missing])
+  let looks = 0
+  const { sessions } = world.fleet
+  const all: typeof sessions.all = () => {
+    looks += 1
+    if (looks === 2) renameSync(away, environment.path)
+    return sessions.all()
+  }
+  const fleet = { ...world.fleet, sessions: { ...sessions, all } }
+  expect(inWords(await examine({ ...world, fleet }))).toEqual(['ok: 1 agent, as recorded'])
 })

@@ -209,16 +209,22 @@ describe('a command', () => {
     await deliver(context)
     await deliver(context)
     expect(linesOf('log'), 'not before the pause is over').toEqual(['1'])
-    for (let round = 0; round < 20; round += 1) {
+    for (let round = 0; round < 6; round += 1) {
       shift += 600_000
       await deliver(context)
     }
+    expect(await world.context.store.hooks.list(world.context.host)).toMatchObject([
+      { attempts: 7, failure: { error: expect.stringMatching(/^it failed with exit code 1: (?!hunter2)/) as string } },
+    ])
+    shift += 600_000
+    await deliver(context)
     expect(linesOf('log')).toEqual([...Array<string>(8).fill('1'), '2'])
     expect(await kindsRecorded()).toEqual(['landed', 'closed', 'hook-failed'])
     const [failure] = await world.context.store.events.page({ after: 2, limit: 1 })
     expect(failure?.event).toMatchObject({ hook: 'hook 1 (command)', event: 1 })
     expect(JSON.stringify(failure)).toContain('failed with exit code 1')
-    expect(JSON.stringify([failure, logged])).not.toContain('hunter2')
+    const kept = await world.context.store.hooks.list(world.context.host)
+    expect(JSON.stringify([failure, logged, kept])).not.toContain('hunter2')
   })
 
   test('that runs when we stop is ended and delivered again at the next start', async () => {
@@ -228,6 +234,8 @@ describe('a command', () => {
     await record(landed())
     await expect.poll(() => linesOf('log')).toEqual(['began'])
     await hooks.stop(0)
+    // That wasn't a failure.
+    expect(await world.context.store.hooks.list(world.context.host)).toMatchObject([{ position: 0, attempts: 0 }])
     const again = createHooks(await contextOf({ on: 'landed', command: 'echo began >> log; [ -e go ] || sleep 600' }))
     world.box.raw(world.context.home, 'init', '-q', 'go')
     await again.start()

@@ -210,6 +210,9 @@ describe('a branch that can not land', () => {
     const queued = await queue(world, 'x')
     expect(await work(world)).toMatchObject({ outcome: 'blocked', why: { kind: 'base-red', base: 'main' } })
     expect(await landing(world, queued)).toMatchObject({ state: 'queued', why: undefined })
+    // A state that lasts is reported once.
+    expect(await work(world)).toMatchObject({ outcome: 'blocked' })
+    expect(world.told).toMatchObject([{ kind: 'landing-blocked', codebase: 'project', why: { kind: 'base-red' } }])
     world.repo.git('rm', '-q', 'red-base')
     world.repo.git('commit', '-qm', 'mend')
     world.repo.git('push', '-q', 'origin', 'main')

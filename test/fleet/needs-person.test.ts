@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { DoneRefusal } from '../../src/domain/fleet/done-refusal.ts'
 import type { NotPublished } from '../../src/domain/forge/publishing.ts'
 import type { ParkReason } from '../../src/domain/fleet/item.ts'
+import type { LandingBlock } from '../../src/domain/fleet/landing.ts'
 import { needsPerson } from '../../src/domain/fleet/needs-person.ts'
 import { parkItem } from '../../src/fleet/items/change.ts'
 import { fleetStatus, type NeedsYou } from '../../src/fleet/status.ts'
@@ -65,6 +66,26 @@ test.each(refusals)('refused: $kind $why.kind', async (why) => {
   await store.formulaRuns.insert(aRun('r', agent.id, { itemId: item.id, state: 'refused', steps }))
   const isExpected = needsPerson({ kind: 'refused', item, agent: 'alder', why })
   expect((await fleetStatus(world.fleet)).needsYou.map(({ kind }) => kind)).toEqual(isExpected ? ['refused'] : [])
+})
+
+const blocks: readonly LandingBlock[] = [
+  { kind: 'offline', detail: 'no' },
+  { kind: 'base-moves', base: 'main', attempts: 5 },
+  { kind: 'base-red', base: 'main', command: 'npm test', log: '/log' },
+  { kind: 'not-approved', commands: ['npm test'] },
+  { kind: 'rejected', said: 'no' },
+  { kind: 'failed', message: 'no' },
+]
+
+test.each(blocks)('a landing queue that is blocked: $kind', async (why) => {
+  await using world = await makeFleetWorld()
+  const { store, host, self } = world.context
+  const { id, name } = world.codebase
+  await store.landings.claimQueue(id, undefined, { host, process: self })
+  await store.landings.updateQueue(id, { blocked: { ...why, at: 1 } })
+  const isExpected = needsPerson({ kind: 'landing-blocked', codebase: name, why })
+  const kinds = (await fleetStatus(world.fleet)).needsYou.map(({ kind }) => kind)
+  expect(kinds).toEqual(isExpected ? ['landing-blocked'] : [])
 })
 
 test('stuck, and mass death', async () => {

@@ -39,6 +39,19 @@ export const killOne = (victim: Exclude<Victim, 'server'>, root: string, random:
   }
 }
 
+/** Until nothing is left: what is killed may have started something meanwhile. */
+export const killAll = (root: string): void => {
+  for (let left = processesBelow(root); left.length > 0; left = processesBelow(root)) {
+    for (const { pid } of left) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // It has just ended.
+      }
+    }
+  }
+}
+
 type Seen = { readonly pid: number; readonly command: string; readonly environment: string }
 
 /** tmux's server has the command line of whoever started it. */

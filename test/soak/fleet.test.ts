@@ -11,12 +11,12 @@ import { fleetIn } from '../helpers/fleet.ts'
 import { checkInvariants, checkRecoveredOnce, processesAt } from '../helpers/invariants.ts'
 import { makeServerWorld, type ServerWorld } from '../helpers/server-process.ts'
 import { makeContext, type World } from '../helpers/world.ts'
-import { type Kills, killOne, nextVictim, randomFrom } from './chaos.ts'
+import { killAll, type Kills, killOne, nextVictim, randomFrom } from './chaos.ts'
 import { type Ledger, readLedger } from './ledger.ts'
 
 /*
- * Twenty agents, two hundred items, and something is killed all the time: an agent's process, a git, tmux's server, the
- * server. Then the killing ends, a person takes up what was parked, and everything has to come to an end.
+ * Twenty agents work off a queue while something is killed all the time: an agent's process, a git, tmux's server, the
+ * server. A person takes up what was parked. Then the killing ends, and every item has to land.
  */
 
 const numberOf = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise)
@@ -32,6 +32,8 @@ type StatusJson = { readonly state: string; readonly items: Readonly<Record<stri
 test(`a fleet in which everything is killed now and then loses, doubles and blocks nothing (seed ${seed})`, async () => {
   const random = randomFrom(seed)
   await using world = makeServerWorld({ config: configIn(resolve(import.meta.dirname, 'worker.sh')) })
+  // A failure must not leave the agents at work.
+  using _agents = { [Symbol.dispose]: () => killAll(world.box.root) }
   const ledger = world.box.path('ledger')
   mkdirSync(ledger)
   writeFileSync(join(world.home, 'config.yaml'), configIn(`${resolve(import.meta.dirname, 'worker.sh')} ${ledger}`))

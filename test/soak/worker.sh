@@ -43,6 +43,9 @@ if [ $((item % 7)) -eq 0 ] && ! git log --format=%s | grep -q "item $item, share
 fi
 until coppice done; do
   unlock
-  git status --porcelain | grep -q . && commit "item $item, left over"
+  # A merge that was killed is concluded, even if nothing is left to commit.
+  if [ -e "$(git rev-parse --git-dir)/MERGE_HEAD" ] || git status --porcelain | grep -q .; then
+    commit "item $item, left over"
+  fi
   pause
 done

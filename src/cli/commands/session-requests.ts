@@ -7,7 +7,8 @@ import { asProgram, plain, type View } from '../../commands/views/view.ts'
 import { AppError } from '../../domain/errors.ts'
 import { shared } from '../../commands/table.ts'
 import { callerIn, isSupervisor } from '../../fleet/caller.ts'
-import { agentDirectory, REQUESTS } from '../../fleet/sessions/paths.ts'
+import { REQUESTS } from '../../domain/fleet/agent.ts'
+import { agentDirectory } from '../../fleet/sessions/paths.ts'
 import {
   askSession,
   giveAnswer,

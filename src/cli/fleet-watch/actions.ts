@@ -1,4 +1,5 @@
 import { AppError, toAppError } from '../../domain/errors.ts'
+import { withFullStop } from '../../domain/text/words.ts'
 import type { FleetAgent } from '../../domain/fleet/agent.ts'
 import type { LoadedCommand, Values, Workplace } from '../../commands/command.ts'
 import { land } from '../../commands/fleet/land.ts'
@@ -56,8 +57,9 @@ export const createActions = (workplace: Workplace, call: CliCall, view: View): 
       open: async () => workplace,
       notice: (notice) => notices.push(inWords(notice, view)),
     })
-    const lines = [answered.text(view), ...notices].flatMap((text) => text.split('\n'))
-    const text = oneLine(context.secrets.redactKnown(lines.map((line) => line.trim()).join(' ')))
+    const lines = [answered.text(view), ...notices].flatMap((text) => text.split('\n')).map((line) => line.trim())
+    const sentences = lines.map((line, i) => (i === lines.length - 1 ? line : withFullStop(line)))
+    const text = oneLine(context.secrets.redactKnown(sentences.join(' ')))
     return { isDone: answered.exitCode === 0, text }
   }
 

@@ -47,7 +47,7 @@ export const listLines = (
   const table = columns
     .map((column) => ({ column, cells: rows.map((row) => column.cell(row, now)) }))
     .filter(({ column, cells }) => {
-      if (column.heading === 'REPOSITORY') return new Set(cells.map(({ text }) => text)).size > 1
+      if (column.heading === 'REPOSITORY') return new Set(cells.flatMap(({ text }) => text || [])).size > 1
       return cells.some(({ text }) => text !== '')
     })
   const widths = fitted(

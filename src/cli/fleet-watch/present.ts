@@ -31,8 +31,9 @@ export const pictureOf = (snapshot: FleetSnapshot, view: View): Picture => {
   }
 }
 
-const stoppedText = ({ state, why }: FleetSnapshot['control'], { commandText }: View): string =>
-  `is ${state}${state === 'paused' ? `: ${why}` : ''} (${commandText('fleet up')})`
+/** Why it is paused is in a row of its own. */
+const stoppedText = ({ state }: FleetSnapshot['control'], { commandText }: View): string =>
+  `is ${state} (${commandText('fleet up')})`
 
 const shower =
   ({ redact = (text) => text }: View) =>

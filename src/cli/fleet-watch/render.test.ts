@@ -115,10 +115,21 @@ describe('the list', () => {
   })
 
   test('a fleet that is down or paused says so', () => {
-    const paused = { state: 'paused', why: '3 agents died within 30 s', since: 0 } as const
-    expect(shown(stateOf(snapshotOf([], { control: paused })))).toContain(
-      'is paused: 3 agents died within 30 s (coppice fleet up)',
-    )
+    const why = '3 agents died within 30 s'
+    const need: NeedsYou = { kind: 'paused', why }
+    const ofFleet = rowOf('fleet', {
+      agent: undefined,
+      item: undefined,
+      codebase: '',
+      environment: undefined,
+      needs: [need],
+    })
+    const snapshot = snapshotOf([ofFleet, rowOf('alder')], { control: { state: 'paused', why, since: 0 } })
+    const screen = shown(stateOf(snapshot))
+    expect(screen).toContain('Fleet  is paused (coppice fleet up)  1 needs you  1 agent ')
+    expect(screen).toMatch(/^> – +paused .*3 agents died/m)
+    expect(screen).toContain('Continue: coppice fleet up')
+    expect(screen).not.toContain('REPOSITORY')
     expect(shown(stateOf(snapshotOf([])))).toContain('No agents. Start one in another terminal: coppice sling <item>')
     expect(shown(stateOf(snapshotOf([]), undefined, { kind: 'problem', why: 'the disk is full' }))).toContain(
       "Couldn't refresh: the disk is full",

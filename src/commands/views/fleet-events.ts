@@ -3,6 +3,7 @@ import type { EventRecord } from '../../domain/fleet/event-record.ts'
 import { needsPerson } from '../../domain/fleet/needs-person.ts'
 import { capitalized, withFullStop } from '../../domain/text/words.ts'
 import { describeItemEvent } from './item-events.ts'
+import { explainBlock } from './landings.ts'
 import { cutTo } from '../../domain/text/width.ts'
 import { printable, type Style, type View } from './view.ts'
 
@@ -40,13 +41,23 @@ export const eventJson = (record: EventRecord): EventJson => {
 }
 
 const detailsOf = (event: FleetEvent<ItemName>): Readonly<Record<string, unknown>> => {
-  const { kind: _kind, item: _item, agent: _agent, itemId: _itemId, ...rest } = { ...anything, ...event }
+  const {
+    kind: _kind,
+    item: _item,
+    agent: _agent,
+    itemId: _itemId,
+    codebase: _name,
+    ...rest
+  } = {
+    ...anything,
+    ...event,
+  }
   if (event.kind !== 'refused') return rest
   return { why: event.why.kind === 'not-published' ? event.why.why.kind : event.why.kind }
 }
 
 /** Fields that have a place of their own in the JSON. */
-const anything = { item: undefined, agent: undefined, itemId: undefined }
+const anything = { item: undefined, agent: undefined, itemId: undefined, codebase: undefined }
 
 /** A sentence. */
 export const describeRecord = ({ kind, itemId, event }: EventRecord): string => {
@@ -69,6 +80,8 @@ const describeOther = (event: AgentEvent | AlertEvent): string => {
       return `the fleet needs you: ${event.agents.join(', ')} died at about the same time, so no agents are started until \`coppice fleet up\``
     case 'flaky-gate':
       return `\`${event.command}\` failed once and then passed for landing ${event.landing}`
+    case 'landing-blocked':
+      return `nothing can land in ${event.codebase}: ${explainBlock(event.why, event.codebase).what}`
     case 'hook-failed':
       return `${event.hook} failed, and never got event ${event.event}: ${event.why}`
   }

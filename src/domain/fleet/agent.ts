@@ -60,6 +60,9 @@ export type FleetSession = {
 /** worker: spawned for an item, gone when it is done. crew: permanent, with a worktree in any number of codebases. */
 export type FleetAgentKind = 'worker' | 'crew'
 
+/** Tells commands in a sandbox where to leave requests. If it isn't set, they do the work themselves. */
+export const REQUESTS = 'COPPICE_REQUESTS'
+
 /** The platform of the conversations that store agents' sessions. */
 export const FLEET_PLATFORM = 'fleet'
 

@@ -1,7 +1,7 @@
 import type { DoneRefusal } from './done-refusal.ts'
 import type { FleetEvent, FleetEventKind, ItemName } from './event.ts'
 import type { ParkReason } from './item.ts'
-import type { LandingProblem } from './landing.ts'
+import type { LandingBlock, LandingProblem } from './landing.ts'
 import { needsPerson } from './needs-person.ts'
 
 /** An event as it was recorded. */
@@ -110,6 +110,20 @@ const personRefusal = oneOf<Extract<DoneRefusal, { kind: 'not-approved' | 'not-p
   },
 })
 
+const landingBlock = oneOf<LandingBlock>({
+  offline: { detail: text },
+  'base-red': { base: text, command: text, log: text },
+  'not-approved': { commands: texts },
+  'base-checked-out': { base: text, path: text },
+  'no-base': { base: text },
+  'remote-changed': { from: text, to: text },
+  'remote-unconfirmed': { remote: text, url: text, repository: text },
+  'remote-ambiguous': { remotes: texts },
+  rejected: { said: text },
+  'base-moves': { base: text, attempts: number },
+  failed: { message: text },
+})
+
 const agent = { agent: text, itemId: optional(number) }
 
 const events: Kinds<FleetEvent<ItemName>> = {
@@ -130,6 +144,7 @@ const events: Kinds<FleetEvent<ItemName>> = {
   'stray-ended': agent,
   'mass-death': { agents: texts },
   'flaky-gate': { landing: number, command: text, log: text },
+  'landing-blocked': { codebase: text, why: landingBlock },
   'hook-failed': { hook: text, event: number, why: text },
 }
 

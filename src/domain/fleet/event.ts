@@ -1,5 +1,5 @@
 import type { DoneRefusal } from './done-refusal.ts'
-import type { Landing, LandingProblem } from './landing.ts'
+import type { Landing, LandingBlock, LandingProblem } from './landing.ts'
 import type { Item, ParkReason } from './item.ts'
 
 /** What a sentence about an event needs to know of an item. */
@@ -40,5 +40,7 @@ export type AlertEvent =
   | { readonly kind: 'mass-death'; readonly agents: readonly string[] }
   /** A gate failed once and passed again on the same tree. */
   | { readonly kind: 'flaky-gate'; readonly landing: Landing['id']; readonly command: string; readonly log: string }
+  /** Nothing can land in the repository. Reported once for each reason. */
+  | { readonly kind: 'landing-blocked'; readonly codebase: string; readonly why: LandingBlock }
   /** A hook failed at every attempt, so it never gets the event with this number. */
   | { readonly kind: 'hook-failed'; readonly hook: string; readonly event: number; readonly why: string }

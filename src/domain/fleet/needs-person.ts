@@ -1,6 +1,7 @@
 import type { DoneRefusal } from './done-refusal.ts'
 import type { FleetEvent, ItemName } from './event.ts'
 import { isParkedElsewhere } from './item.ts'
+import type { LandingBlock } from './landing.ts'
 
 /**
  * Whether an event means that a person has to decide or act. `fleet/status.ts` builds its list of what needs a person
@@ -13,6 +14,8 @@ export const needsPerson = (event: FleetEvent<ItemName>): boolean => {
       return !isParkedElsewhere({ parked: event.reason })
     case 'refused':
       return onlyPersonCanChange(event.why)
+    case 'landing-blocked':
+      return !isPassing(event.why)
     case 'stuck':
     case 'mass-death':
       return true
@@ -48,3 +51,6 @@ export const onlyPersonCanChange = (why: DoneRefusal): boolean => {
       return false
   }
 }
+
+/** It passes by itself: the queue is tried again later. */
+export const isPassing = ({ kind }: LandingBlock): boolean => kind === 'offline' || kind === 'base-moves'

@@ -22,7 +22,7 @@ export const recordEvent = async (
     at: clock(),
     kind: event.kind,
     codebaseId: codebase?.id,
-    codebase: codebase?.name,
+    codebase: 'codebase' in event ? event.codebase : codebase?.name,
     itemId,
     agent: 'agent' in event ? event.agent : agent?.name,
     fields: toStoredFields(event, redact),

@@ -35,7 +35,12 @@ export const workQueue = (context: FleetContext, codebase: Codebase, signal?: Ab
       return { outcome: 'blocked', why: blockOf(error) }
     })
     const blocked = outcome.outcome === 'blocked' ? { ...outcome.why, at: clock() } : undefined
-    await store.landings.updateQueue(codebase.id, { blocked })
+    await store.transaction(async (inside) => {
+      const before = (await inside.landings.queue(codebase.id)).blocked
+      await inside.landings.updateQueue(codebase.id, { blocked })
+      if (outcome.outcome !== 'blocked' || before?.kind === outcome.why.kind) return
+      await context.notify(inside, { kind: 'landing-blocked', codebase: codebase.name, why: outcome.why })
+    })
     return outcome
   })
 

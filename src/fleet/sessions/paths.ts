@@ -27,9 +27,6 @@ export const outputFile = (directory: string): string => join(directory, 'output
 /** The first process of a session without a terminal. */
 export const rootFile = (directory: string): string => join(directory, 'root')
 
-/** Tells commands in a sandbox where to leave requests. If it isn't set, they do the work themselves. */
-export const REQUESTS = 'COPPICE_REQUESTS'
-
 /** Where commands in a sandbox leave their requests. The agent can write anything there. */
 export const requestsDirectory = (directory: string): string => join(directory, 'requests')
 

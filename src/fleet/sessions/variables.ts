@@ -1,7 +1,7 @@
 import { delimiter, join } from 'node:path'
 import { type Setting, settingTable } from '../../domain/config/settings.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
-import type { FleetAgent } from '../../domain/fleet/agent.ts'
+import { type FleetAgent, REQUESTS } from '../../domain/fleet/agent.ts'
 import type { Author } from '../../isolation/provider.ts'
 import { portVariables } from '../../isolation/ports.ts'
 import { runVariable, type RunMark } from '../../process/run-mark.ts'
@@ -9,7 +9,7 @@ import { makeDirectorySync } from '../../process/files/make-directory.ts'
 import { replaceFileSync } from '../../process/files/replace-file.ts'
 import type { FleetContext } from '../context.ts'
 import type { SessionProgram } from '../program.ts'
-import { agentDirectory, fleetHome, REQUESTS, requestsDirectory } from './paths.ts'
+import { agentDirectory, fleetHome, requestsDirectory } from './paths.ts'
 
 /** Variables that tie a command to an agent. Processes that must outlive a session are started without them. */
 export const sessionOnly: ReadonlySet<string> = new Set([

@@ -1,6 +1,22 @@
 import type { Generated } from 'kysely'
 
 /** The fleet's tables, as in `../tables.ts`. */
+export type FleetTables = {
+  events: EventTableRow
+  counters: CounterRow
+  items: ItemRow
+  item_dependencies: ItemDependencyRow
+  item_history: ItemHistoryRow
+  item_followers: ItemFollowerRow
+  agents: FleetAgentRow
+  formula_runs: FormulaRunRow
+  landings: LandingRow
+  landing_queues: LandingQueueRow
+  fleet_control: FleetControlRow
+  patrol_notes: PatrolNoteRow
+  hooks: HookRow
+}
+
 export type CounterRow = { name: string; next: number }
 
 export type ItemRow = {
@@ -142,18 +158,17 @@ export type HookRow = {
   holder_start_time: string | null
 }
 
-/** By name. */
-export type FleetTables = {
-  counters: CounterRow
-  items: ItemRow
-  item_dependencies: ItemDependencyRow
-  item_history: ItemHistoryRow
-  item_followers: ItemFollowerRow
-  agents: FleetAgentRow
-  formula_runs: FormulaRunRow
-  landings: LandingRow
-  landing_queues: LandingQueueRow
-  fleet_control: FleetControlRow
-  patrol_notes: PatrolNoteRow
-  hooks: HookRow
+/** Of the fleet, and reports of cleanup. */
+export type EventTableRow = {
+  /** Auto-increment. */
+  seq: Generated<number>
+  id: string
+  at: number
+  kind: string
+  codebase_id: string | null
+  environment_id: string | null
+  data: string
+  /** Of an event of the fleet. */
+  number: number | null
+  item_id: number | null
 }
