@@ -25,6 +25,8 @@ const quiet = async (world: Patrolled, ms: number): Promise<string[]> => {
   return [...first, ...(await round(world))]
 }
 
+const busy = `sh -c 'echo "busy $$"; while :; do :; done'`
+
 describe('an agent without a sign of life', () => {
   test('is asked once, then a person is told once; a sign of life revives it', async () => {
     await using world = await patrolled()
@@ -79,13 +81,13 @@ describe('an agent without a sign of life', () => {
   })
 
   test.each([
-    ['a child of its program', 'sh -c "while :; do :; done" &'],
-    ['a child that has left its process group and session', 'setsid sh -c "while :; do :; done" &'],
+    ['a child of its program', `${busy} &`],
+    ['a child that has left its process group, session and parent', `setsid -f ${busy}`],
   ])('a heartbeat taken for death during a ten-minute tool call: CPU time of %s counts', async (_, command) => {
     await using world = await patrolled()
     const work = await atWork(world)
     const before = new Set((await processTable()).map(({ identity }) => identity.pid))
-    await world.order('alder', `${command} echo "busy $!"`)
+    await world.order('alder', command)
     await expect.poll(() => world.printed('alder')).toMatch(/^busy \d+/m)
     const pid = Number(/^busy (\d+)/m.exec(world.printed('alder'))?.[1])
     expect(before.has(pid)).toBe(false)
