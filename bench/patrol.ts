@@ -20,7 +20,7 @@ const rounds = 11
 export const patrols: Bench = {
   name: 'patrol',
   title: 'the patrol',
-  description: `*Nothing to do*: one round with ${agents} agents that wait in tmux; the CPU time of our process, and every process started in that time. *Successor*: an agent’s program and the shell around it are killed with SIGKILL; until another session of the same agent works in the same worktree, with a server’s schedule running, whose next regular round is 30 s away. *Server killed*: another process patrols ${agents} agents without a pause and is killed with SIGKILL in a round; then one round here. Checked: every agent is known, works in the session that it had, and nothing was found or started.`,
+  description: `*Nothing to do*: one round with ${agents} agents that wait in tmux; the CPU time of our process, and every process started in that time. *Successor*: the process group of an agent’s session, its program and the shell around it, is killed with SIGKILL; until another session of the same agent works in the same worktree, with a server’s schedule running, whose next regular round is 30 s away. *Server killed*: another process patrols ${agents} agents without a pause and is killed with SIGKILL in a round; then one round here. Checked: every agent is known, works in the session that it had, and nothing was found or started.`,
   measure: async (stage) => [
     ...(await quietRows(stage)),
     await successorRow(stage, 'tmux'),
@@ -92,7 +92,12 @@ const killedServerRow = async (world: World, fleet: FleetContext): Promise<Row> 
 }
 
 const successorRow = async (stage: Stage, kind: SessionKind): Promise<Row> => {
-  await using world = await stage.world(3_000, { ...fleetSettings, fleetSession: kind, spares: 0, fleetRestarts: 100 })
+  await using world = await stage.world(3_000, {
+    ...fleetSettings,
+    fleetSession: kind,
+    spares: 0,
+    massDeathAgents: 1_000,
+  })
   const fleet = fleetOf(world, stage.box.env)
   await using cleanup = new AsyncDisposableStack()
   cleanup.defer(() => endAgents(fleet))
@@ -122,7 +127,9 @@ const untilSucceeded = async (fleet: FleetContext, agent: FleetAgent): Promise<n
   try {
     await first
     const began = performance.now()
-    process.kill(agent.session?.root.pid ?? 0, 'SIGKILL')
+    const root = agent.session?.root.pid
+    if (root === undefined) throw new Error('it has no session')
+    process.kill(-root, 'SIGKILL')
     for (;;) {
       const now = await store.fleetAgents.get(agent.id)
       if (now?.state === 'working' && now.spawn !== agent.spawn) return performance.now() - began
