@@ -33,7 +33,8 @@ test(`a fleet in which everything is killed now and then loses, doubles and bloc
   const random = randomFrom(seed)
   await using world = makeServerWorld({ config: configIn(resolve(import.meta.dirname, 'worker.sh')) })
   // A failure must not leave the agents at work.
-  using _agents = { [Symbol.dispose]: () => killAll(world.box.root) }
+  using atTheEnd = new DisposableStack()
+  atTheEnd.defer(() => killAll(world.box.root))
   const ledger = world.box.path('ledger')
   mkdirSync(ledger)
   writeFileSync(join(world.home, 'config.yaml'), configIn(`${resolve(import.meta.dirname, 'worker.sh')} ${ledger}`))
