@@ -96,6 +96,7 @@ testInTmux('the supervisor can park and nudge from inside, and nobody else can',
   expect(await world.json(repo.path, 'item', 'show', '1')).toMatchObject({ state: 'parked' })
   await order('coppice nudge alder "touch nudged"', 'lead')
   expect(await printed('nudged')).toBe('')
+  await world.cli(repo.path, 'fleet', 'down', '--grace', '0')
 })
 
 testInTmux('what a program would take for a command of its own is a message', async () => {
