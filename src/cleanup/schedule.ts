@@ -8,6 +8,7 @@ import type { Environments } from '../isolation/environments.ts'
 import { forgetAttachments } from '../runs/attachments/directory.ts'
 import type { CleanupReport } from './report.ts'
 import { runScheduledCleanup } from './sweep.ts'
+import { unreferencedTimer } from '../process/unreferenced-timer.ts'
 
 export type ScheduleOptions = {
   readonly context: IsolationContext
@@ -83,11 +84,6 @@ const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
 
 const noResults = { cleaned: [], failed: [], forgotten: { messages: 0, replies: 0 } } as const
-
-const unreferencedTimer = (callback: () => void, afterMs: number): (() => void) => {
-  const timer = setTimeout(callback, afterMs).unref()
-  return () => clearTimeout(timer)
-}
 
 /** One cycle at a time, across processes too: the lock dies with its holder. */
 const withCleanupLock = async (options: ScheduleOptions, signal: AbortSignal): Promise<Cycle> => {

@@ -6,6 +6,7 @@ import { type FormulaOutcome, takeOverFormula } from './formulas/run-formula.ts'
 import { mayStartAgents, type PoolsReport } from './reconcile-pools.ts'
 import { type RoundReport, runRound } from './round.ts'
 import { createDeathWatch } from './sessions/death-watch.ts'
+import { unreferencedTimer } from '../process/unreferenced-timer.ts'
 
 export type FleetScheduleOptions = {
   /** Lazy, so that a server without a fleet loads none of its code. */
@@ -124,9 +125,4 @@ export const createFleetSchedule = (options: FleetScheduleOptions): FleetSchedul
       await Promise.all(formulas.values())
     },
   }
-}
-
-const unreferencedTimer = (callback: () => void, afterMs: number): (() => void) => {
-  const timer = setTimeout(callback, afterMs).unref()
-  return () => clearTimeout(timer)
 }

@@ -2,29 +2,17 @@ import { mkdirSync, renameSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { agentWords, examineFleet } from '../../src/cli/doctor/fleet.ts'
 import type { Finding } from '../../src/cli/doctor/finding.ts'
-import type { Workplace } from '../../src/commands/command.ts'
 import { asProgram } from '../../src/commands/views/view.ts'
 import { describeRemedy } from '../../src/commands/views/remedy.ts'
 import { endSession } from '../../src/fleet/end-session.ts'
 import { parkByHand } from '../../src/fleet/items/close.ts'
 import { rows } from '../../src/fleet/patrol/rows/registry.ts'
 import { agentDirectory } from '../../src/fleet/sessions/paths.ts'
-import { knownPlatforms } from '../../src/platforms/capabilities.ts'
 import { anAgent, aRun } from '../helpers/fleet-values.ts'
-import { type FleetWorld } from '../helpers/fleet.ts'
+import { type FleetWorld, workplaceOf } from '../helpers/fleet.ts'
 import { atWork, crash, MINUTE, patrolled } from '../helpers/patrol.ts'
 
-const examine = async ({ context, fleet, provider }: FleetWorld): Promise<readonly Finding[]> => {
-  const workplace: Workplace = {
-    context,
-    environments: async () => provider,
-    fleet: async () => fleet,
-    keepSpares: () => undefined,
-    platforms: async () => knownPlatforms,
-    databaseName: '',
-  }
-  return examineFleet(workplace)
-}
+const examine = (world: FleetWorld): Promise<readonly Finding[]> => examineFleet(workplaceOf(world))
 
 const inWords = (findings: readonly Finding[]): string[] =>
   findings.map(

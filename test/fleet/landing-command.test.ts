@@ -4,12 +4,11 @@ import { asProgram } from '../../src/commands/views/view.ts'
 import { createLandingSchedule } from '../../src/fleet/landing/schedule.ts'
 import { fleetStatus } from '../../src/fleet/status.ts'
 import { trustCodebase } from '../../src/isolation/codebases/remove.ts'
-import { knownPlatforms } from '../../src/platforms/capabilities.ts'
-import type { Call, Workplace } from '../../src/commands/command.ts'
+import type { Call } from '../../src/commands/command.ts'
 import { land as landCommand } from '../../src/commands/fleet/land.ts'
 import { describeNeed, needRemedies } from '../../src/commands/views/agents.ts'
 import type { QueueOutcome } from '../../src/fleet/landing/queue.ts'
-import type { FleetWorld } from '../helpers/fleet.ts'
+import { type FleetWorld, workplaceOf } from '../helpers/fleet.ts'
 import { landingWorld, branch, queue, landing, latest } from '../helpers/landing.ts'
 
 const view = { ...asProgram, now: 0 }
@@ -63,15 +62,7 @@ describe("the server's landing schedule", () => {
 
 describe('coppice land', () => {
   const call = async (world: FleetWorld, words: readonly string[], values: Call['values'] = {}) => {
-    const { context, provider, fleet } = world
-    const workplace: Workplace = {
-      context,
-      environments: async () => provider,
-      fleet: async () => fleet,
-      keepSpares: () => undefined,
-      platforms: async () => knownPlatforms,
-      databaseName: '',
-    }
+    const workplace = workplaceOf(world)
     const given: Call = {
       words,
       values,

@@ -3,9 +3,7 @@ import { appendFileSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
-import { knownPlatforms } from '../../src/platforms/capabilities.ts'
 import { asProgram } from '../../src/commands/views/view.ts'
-import type { Workplace } from '../../src/commands/command.ts'
 import type { CliCall } from '../../src/cli/cli-call.ts'
 import type { Action } from '../../src/cli/fleet-watch/state.ts'
 import { type Actions, createActions, type Done } from '../../src/cli/fleet-watch/actions.ts'
@@ -18,7 +16,7 @@ import { createTreeFacts, type TreeFactsCache } from '../../src/fleet/watch/tree
 import { processChannels } from '../../bench/process-channels.ts'
 import { issue, inside } from '../isolation/scene.ts'
 import { anAgent } from '../helpers/fleet-values.ts'
-import { type FleetWorld, makeFleetWorld } from '../helpers/fleet.ts'
+import { type FleetWorld, makeFleetWorld, workplaceOf } from '../helpers/fleet.ts'
 import { hasTmux } from '../helpers/tmux.ts'
 
 const processesOf = async (work: () => Promise<unknown>): Promise<number> => {
@@ -98,15 +96,9 @@ test('20 agents: one process per list, and git is asked once and again only wher
 })
 
 /** As the keys of `fleet watch` use them. */
-const actionsIn = ({ context, fleet, provider, box }: FleetWorld): Actions => {
-  const workplace: Workplace = {
-    context,
-    environments: async () => provider,
-    fleet: async () => fleet,
-    keepSpares: () => undefined,
-    platforms: async () => knownPlatforms,
-    databaseName: '',
-  }
+const actionsIn = (world: FleetWorld): Actions => {
+  const workplace = workplaceOf(world)
+  const { box } = world
   const call: CliCall = {
     words: [],
     values: {},

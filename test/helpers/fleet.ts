@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect } from 'vitest'
 import type { Agent } from '../../src/agents/agent.ts'
+import type { Workplace } from '../../src/commands/command.ts'
 import { defaultPool } from '../../src/domain/config/fleet.ts'
 import type { SessionKind } from '../../src/domain/fleet/agent.ts'
 import type { Item } from '../../src/domain/fleet/item.ts'
@@ -14,6 +15,7 @@ import { agentDirectory, logFile } from '../../src/fleet/sessions/paths.ts'
 import { createSessions } from '../../src/fleet/sessions/registry.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { createEnvironments } from '../../src/isolation/environments.ts'
+import { knownPlatforms } from '../../src/platforms/capabilities.ts'
 import type { NewItem } from '../../src/store/fleet/store.ts'
 import { makeWorld, type World, type WorldOptions } from './world.ts'
 
@@ -127,6 +129,16 @@ export const makeFleetWorld = async ({
     },
   }
 }
+
+/** As commands open it. */
+export const workplaceOf = ({ context, fleet, provider }: FleetWorld): Workplace => ({
+  context,
+  environments: async () => provider,
+  fleet: async () => fleet,
+  keepSpares: () => undefined,
+  platforms: async () => knownPlatforms,
+  databaseName: '',
+})
 
 /** Both sides of every hook agree, and nothing of an agent that is gone is left. */
 export const assertHooksAgree = async ({ fleet }: FleetWorld): Promise<void> => {

@@ -6,7 +6,7 @@ import type { Row } from './state.ts'
 type Column = {
   readonly heading: string
   readonly cell: (row: Row, now: number) => Span
-  /** Dropped if there is no room, the highest first. 0: never. */
+  /** In a narrow terminal, columns with the highest number are hidden first. 0: never hidden. */
   readonly drop: number
   /** The least and the most columns if it can be cut. */
   readonly width?: readonly [number, number]

@@ -144,7 +144,7 @@ describe('what changes something is asked first', () => {
     expect(play(asked, { kind: 'picture', picture: pictureOf(other) }, 'y').effects).toEqual([stop])
   })
 
-  test('pasted text is no command', () => {
+  test('pasted text is not taken for keys', () => {
     for (const pasted of ['s', 'q', 'a', '?', 'sysysy']) {
       const { effects, state } = play(started(rowOf('alder')), `\u001b[200~${pasted}\u001b[201~`)
       expect({ effects, prompt: state.prompt, view: state.view }).toEqual({

@@ -70,7 +70,7 @@ export const explainBlock = (why: LandingBlock, codebase: string): Explained => 
       }
     case 'base-checked-out':
       return {
-        what: `there is no remote, and ${why.base} is checked out in ${why.path}, whose files Coppice never changes`,
+        what: `the repository has no remote, and ${why.base} is checked out in ${why.path}; Coppice doesn't change those files`,
         todo: ['add a remote and register it, or merge the branch yourself'],
       }
     case 'no-base':
@@ -112,13 +112,13 @@ export const explainLand = (why: LandRefusal, itemId: number | undefined, codeba
       }
     case 'nothing-done':
       return {
-        what: 'nobody has finished work on it',
+        what: "its work isn't finished",
         todo: itemId === undefined ? [] : [remedy`give it to an agent: ${coppice(`sling ${itemId}`)}`],
       }
     case 'pull-request':
       return { what: `it has a pull request: ${why.url}`, todo: ['merge that; Coppice then finishes the item'] }
     case 'no-branch':
-      return { what: `there is no branch ${why.branch}`, todo: [remedy`run ${shell('git branch --all')} for a list`] }
+      return { what: `branch ${why.branch} doesn't exist`, todo: [remedy`run ${shell('git branch --all')} for a list`] }
     case 'is-base':
       return { what: `${why.branch} is the base branch itself`, todo: [] }
     case 'no-commits':

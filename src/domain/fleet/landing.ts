@@ -85,7 +85,7 @@ export type LandingBlock =
   /** The gates fail on the base branch itself, so no branch is to blame. */
   | { readonly kind: 'base-red'; readonly base: string; readonly command: string; readonly log: string }
   | { readonly kind: 'not-approved'; readonly commands: readonly string[] }
-  /** There is no remote, and git would change nothing but the branch under somebody's files. */
+  /** Without a remote, moving a branch that is checked out would make its files look changed. */
   | { readonly kind: 'base-checked-out'; readonly base: string; readonly path: string }
   | { readonly kind: 'no-base'; readonly base: string }
   /** The address of the remote, or which one it is, has to be confirmed. */

@@ -4,6 +4,7 @@ import type { FleetContext } from '../context.ts'
 import { deleteOldGateLogs } from './gate-log.ts'
 import { waitsForPullRequest, watchPullRequests } from './pull-requests.ts'
 import { type QueueOutcome, workQueue } from './queue.ts'
+import { unreferencedTimer } from '../../process/unreferenced-timer.ts'
 
 export type LandingScheduleOptions = {
   /** Lazy, so that a server without a fleet loads none of its code. */
@@ -115,9 +116,4 @@ export const createLandingSchedule = (options: LandingScheduleOptions): LandingS
       await Promise.all(working.values())
     },
   }
-}
-
-const unreferencedTimer = (callback: () => void, afterMs: number): (() => void) => {
-  const timer = setTimeout(callback, afterMs).unref()
-  return () => clearTimeout(timer)
 }

@@ -3,6 +3,7 @@ import type { FormulaRun, FormulaRunState, StepRecord } from '../../domain/fleet
 import type { Sha } from '../../domain/names.ts'
 import { fromFlag, fromJson, orNull, orUndefined, toFlag, toJson } from '../rows.ts'
 import type { Tables } from '../tables.ts'
+import { holderColumns, holderOf, isHeldBy } from './holder.ts'
 import type { FormulaRunRow } from './tables.ts'
 import type { FormulaRunPatch, FormulaRunStore } from './store.ts'
 
@@ -28,14 +29,7 @@ export const formulaRunStore = (db: Kysely<Tables>): FormulaRunStore => {
     claim: async (id, expected, holder) => {
       const update = db.updateTable('formula_runs').set(holderColumns(holder)).where('id', '=', id)
       const running = update.where('state', '=', 'running')
-      const mine =
-        expected === undefined
-          ? running.where('holder_pid', 'is', null)
-          : running
-              .where('holder_host', '=', expected.host)
-              .where('holder_pid', '=', expected.process.pid)
-              .where('holder_start_time', '=', expected.process.startTime)
-      return (await mine.executeTakeFirst()).numUpdatedRows === 1n
+      return (await running.where(isHeldBy(expected)).executeTakeFirst()).numUpdatedRows === 1n
     },
     update: async (id, patch, at) => {
       await db
@@ -46,14 +40,6 @@ export const formulaRunStore = (db: Kysely<Tables>): FormulaRunStore => {
     },
   }
 }
-
-const holderColumns = (
-  holder: FormulaRun['holder'],
-): Pick<FormulaRunRow, 'holder_host' | 'holder_pid' | 'holder_start_time'> => ({
-  holder_host: holder?.host ?? null,
-  holder_pid: holder?.process.pid ?? null,
-  holder_start_time: holder?.process.startTime ?? null,
-})
 
 const waiterColumns = (waiter: FormulaRun['waiter']): Pick<FormulaRunRow, 'waiter_pid' | 'waiter_start_time'> => ({
   waiter_pid: waiter?.pid ?? null,
@@ -98,10 +84,7 @@ const fromRow = (row: FormulaRunRow): FormulaRun => ({
   sha: orUndefined(row.sha) as Sha | undefined,
   pullRequest: orUndefined(row.pull_request),
   close: fromFlag(row.close),
-  holder:
-    row.holder_host === null || row.holder_pid === null || row.holder_start_time === null
-      ? undefined
-      : { host: row.holder_host, process: { pid: row.holder_pid, startTime: row.holder_start_time } },
+  holder: holderOf(row),
   waiter:
     row.waiter_pid === null || row.waiter_start_time === null
       ? undefined

@@ -3,6 +3,7 @@ import type { LandingPush, LandingQueue } from '../../domain/fleet/landing.ts'
 import { type Sha, toCodebaseId } from '../../domain/names.ts'
 import { fromJson, toJson } from '../rows.ts'
 import type { Tables } from '../tables.ts'
+import { holderColumns, holderOf, isHeldBy } from './holder.ts'
 import type { LandingQueueRow } from './tables.ts'
 import type { LandingStore } from './store.ts'
 
@@ -24,14 +25,7 @@ export const landingQueues = (db: Kysely<Tables>): Queues => {
         .onConflict((conflict) => conflict.doNothing())
         .execute()
       const update = db.updateTable('landing_queues').set(holderColumns(holder)).where('codebase_id', '=', codebaseId)
-      const mine =
-        expected === undefined
-          ? update.where('holder_pid', 'is', null)
-          : update
-              .where('holder_host', '=', expected.host)
-              .where('holder_pid', '=', expected.process.pid)
-              .where('holder_start_time', '=', expected.process.startTime)
-      return (await mine.executeTakeFirst()).numUpdatedRows === 1n
+      return (await update.where(isHeldBy(expected)).executeTakeFirst()).numUpdatedRows === 1n
     },
     updateQueue: async (codebaseId, patch) => {
       await db
@@ -63,20 +57,9 @@ const empty = {
   blocked: null,
 } as const
 
-const holderColumns = (
-  holder: LandingQueue['holder'],
-): Pick<LandingQueueRow, 'holder_host' | 'holder_pid' | 'holder_start_time'> => ({
-  holder_host: holder?.host ?? null,
-  holder_pid: holder?.process.pid ?? null,
-  holder_start_time: holder?.process.startTime ?? null,
-})
-
 const fromRow = (row: LandingQueueRow): LandingQueue => ({
   codebaseId: toCodebaseId(row.codebase_id),
-  holder:
-    row.holder_host === null || row.holder_pid === null || row.holder_start_time === null
-      ? undefined
-      : { host: row.holder_host, process: { pid: row.holder_pid, startTime: row.holder_start_time } },
+  holder: holderOf(row),
   push: row.push === null ? undefined : (fromJson(row.push) as LandingPush),
   green:
     row.green_commit === null || row.green_gates === null
